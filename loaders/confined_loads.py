@@ -23,8 +23,9 @@ from kg.ingestion import Ingestion
 from kg.knowledge_graph import KnowledgeGraph
 from kg.processes import objects
 from kg.processes.child import Child, ChildGoneError, ChildLateError, command
+from kg.provenance import permissions
 from kg.search.protocol import SearchIndex
-from kg.store.protocol import Store
+from kg.store.protocol import Commit, GraphChange, Patch, Store
 
 FUNCTIONS: Final = {
     "load": "loaders.sources.load",
@@ -46,6 +47,8 @@ _METHODS: Final[Mapping[str, frozenset[str]]] = {
     "ingestion": frozenset(name for name in dir(Ingestion) if name.startswith("record_")),
 }
 """The methods that the process may ask for."""
+_OTHER_WRITES: Final = frozenset({"commit_provenance", "extend", "update", "write_payload"})
+"""The other methods of the store that write."""
 _NO_THREAD: Final = "can't start new thread"
 """The message of Python if there is no memory for the stack of a thread."""
 _NEXT: Final = "Parts of it may be stored. Shorten or split it."
@@ -140,7 +143,7 @@ class _Call:
 
     def run(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, bool]:
         """Return the result, and whether the process has ended with it. Raises the errors of the call."""
-        self._send(b"C", (FUNCTIONS[name], given, options))
+        self._send(b"C", (FUNCTIONS[name], given, options, permissions.get_author()))
         return self._serve(b"DL")
 
     def _add(self, function: Callable[..., Any]) -> int:
@@ -179,8 +182,22 @@ class _Call:
             return logging.getLogger(method).log
         if method not in _METHODS[target]:
             raise AttributeError(f"{target}.{method} is for the server alone")
+        if target == "store" and permissions.get_author() is not None:
+            if method == "commit":
+                return self._commit
+            if method in _OTHER_WRITES:
+                raise AttributeError(f"store.{method} is not for the calls of tools without the token")
         found = getattr(getattr(self._kg, target), method)
         return found if callable(found) else lambda: found
+
+    def _commit(self, replace: Mapping[Any, Any], describe: Callable[..., Patch] | None = None) -> Commit:
+        """Commit for a caller without the token, whose rights the server checks itself."""
+
+        def checked(changes: Sequence[GraphChange]) -> Patch:
+            permissions.check_changes(self._kg.store, changes, permissions.RECORDS)
+            return Patch() if describe is None else describe(changes)
+
+        return self._kg.store.commit(replace, checked)
 
     def _call_back(self, number: int, *given: Any) -> Any:
         """Call a function of the process, while it waits for the answer to its request."""

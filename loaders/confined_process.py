@@ -12,6 +12,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Final, cast
 
+from kg.actors import AUTHOR, WRITE, Actor
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.processes import confine, frames, objects
@@ -115,7 +116,8 @@ def main() -> None:
         ingestion=cast("Any", _Remote(channel, "ingestion")),
     )
     while True:
-        name, given, options = channel.decode(channel.read()[1])
+        name, given, options, author = channel.decode(channel.read()[1])
+        AUTHOR.set(None if author is None else Actor(author, frozenset({WRITE})))
         module, _, function = name.rpartition(".")
         try:
             result = getattr(import_module(module), function)(kg, *given, **options)

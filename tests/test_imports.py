@@ -44,6 +44,7 @@ LOADERS_KNOW = {
     "kg.wikidata_properties", "kg.words",
 }  # fmt: skip
 STORE_READERS_KNOW = LOADERS_KNOW | {
+    "kg.actors",
     "kg.knowledge_graph",
     "kg.provenance",
     "kg.search",

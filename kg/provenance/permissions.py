@@ -66,6 +66,8 @@ FAMILIES: Final = (
 _OTHERS: Final = FAMILIES[-1]
 
 _OWNED: Final = tuple(family.prefix for family in FAMILIES if family.tools == "own")
+RECORDS: Final = (SOURCED, GENERATED)
+"""The families of which no computed graph is one."""
 _DOTS: Final = frozenset({".", ".."})
 _SHOWN: Final = 3
 
@@ -138,10 +140,10 @@ def take_over(store: Store, graphs: Iterable[NamedNode]) -> None:
         )
 
 
-def check_changes(store: Store, changes: Sequence[GraphChange]) -> None:
+def check_changes(store: Store, changes: Sequence[GraphChange], prefixes: tuple[str, ...] = _OWNED) -> None:
     """Raise ForbiddenError if a tool call without the token changes what it did not write. Call it under the lock.
 
-    Shared graphs that lose their last reference are removed with it.
+    `prefixes` are those of the graphs that are checked. Shared graphs that lose their last reference may be removed.
     """
     author = get_author()
     if author is None:
@@ -149,7 +151,7 @@ def check_changes(store: Store, changes: Sequence[GraphChange]) -> None:
     held = [
         change.graph
         for change in changes
-        if change.graph.value.startswith(_OWNED)
+        if change.graph.value.startswith(prefixes)
         and (change.added or change.removed)
         and not (change.content_sha256 is None and change.graph.value.startswith(SHARED))
         and store.count(change.graph)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +20,7 @@ from kg.server.auth import LocalToken, read_token
 from kg.store.ownership import CURATED, USER
 from kg.tools.registry import TOOLS
 from kg.vocabulary import GENERATED, RDFS, SOURCED, mint
+from loaders.confined_loads import ConfinedLoads
 from loaders.files.graph.entities import refresh
 from loaders.sources import load
 from tests.loaders.conftest import MemoryIndex
@@ -40,17 +42,23 @@ SPEECH = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def kg(receiving: KnowledgeGraph, tmp_path: Path) -> KnowledgeGraph:
-    """A graph with a code, speeches and a note that the operator has loaded from files."""
+@pytest.fixture(params=["here", pytest.param("confined", marks=pytest.mark.long)])
+def kg(receiving: KnowledgeGraph, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[KnowledgeGraph]:
+    """A graph whose tools load files of a folder, in this process or in a confined one."""
     folder = tmp_path / "shelf"
     folder.mkdir()
     (folder / "code.json").write_text(json.dumps(CODE))
     (folder / "note.md").write_text("# Note\n\nKilns are warm.\n")
     receiving.settings = receiving.settings.model_copy(update={"ingest_folders": (folder,), "updates": True})
-    receiving.load = lambda *given, **options: load(*given, index=False, **options)
-    receiving.find_entities = refresh
-    return receiving
+    if request.param == "here":
+        receiving.load = lambda *given, **options: load(*given, index=False, **options)
+        receiving.find_entities = refresh
+        yield receiving
+        return
+    with contextlib.closing(ConfinedLoads(receiving)) as loads:
+        receiving.load = lambda *given, **options: loads.load(*given, index=False, **options)
+        receiving.receive, receiving.find_entities = loads.receive, loads.run("find_entities")
+        yield receiving
 
 
 @pytest.fixture
