@@ -67,7 +67,7 @@ HOSTILE = [
     "a-", "a.", "é-", "a:b-", "<a#>", "<a'>", "?x<#'>", "?x<a'>", "'''\\", '"""\\q"""', ":a.", "(", ".", "a", "\\", "<",
     "#\n", "#", '"', "'", "SERVICE ", "SERVICE", "SERVICESILENT ", "SERVICE <", "SERVICE#\n", "trueSERVICE<",
     "?a <SERVICE#>", "SERVICE:x ", "load:x ", ";LOAD", "PREFIX a: <a:> ", "ex:" + "." * 99, "_:" + "a." * 9, "@a-",
-    "1.5e", "FROM ", "\u017f",
+    "1.5e", "FROM ", "\u017f", "\\'", '"\\\'',
 ]  # fmt: skip
 
 
