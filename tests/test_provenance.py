@@ -304,7 +304,7 @@ def test_a_query_function_that_gives_no_rows_is_a_mistake_of_the_caller() -> Non
 
 
 def test_a_store_that_gives_a_literal_for_a_graph_is_reported() -> None:
-    rows = Rows(("graph", "quads"), [(Literal("x"), Literal(1))])
+    rows = Rows(("at", "graph", "quads"), [(Literal(0), Literal("x"), Literal(1))])
     with pytest.raises(TypeError, match="expected an IRI"):
         explain_iri(lambda _: rows, mint("document", "act"))
 

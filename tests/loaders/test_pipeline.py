@@ -69,7 +69,7 @@ def test_the_fixtures_load_whole_and_a_second_time_nothing_changes(kg: Knowledge
 def test_the_report_has_exactly_the_keys_that_the_command_prints(kg: KnowledgeGraph) -> None:
     report = load(kg, "climate", [str(CLIMATE / "laws.csv")]).to_dict()
     assert list(report) == [
-        "source", "run", "loaded", "skipped", "rejected", "removed", "text_units", "mentions",
+        "source", "run", "loaded", "skipped", "rejected", "unread", "removed", "text_units", "mentions",
         "quads_added", "quads_removed", "older", "redacted", "ceded", "returned",
         "pending_vectors", "seconds", "rejections",
     ]  # fmt: skip

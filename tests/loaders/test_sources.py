@@ -57,7 +57,7 @@ def test_climate_is_loaded_without_what_reads_markup_and_codes() -> None:
     ("source", "option", "takers", "own"),
     [
         ("climate", "chamber", "parliament, hansard, members", "none"),
-        ("hansard", "base", "wikibase", "--chamber, --date"),
+        ("hansard", "base", "wikibase", "--chamber, --date, --jurisdiction"),
         ("wikibase", "date", "parliament, hansard", "--base"),
         ("wikibase", "state", "zoning", "--base"),
     ],

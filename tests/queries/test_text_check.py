@@ -34,7 +34,7 @@ WORDS = "SELECT * { SERVICE " + "a-" * 60_000 + " }"
 def test_a_long_text_is_what_a_short_one_is(query: str, form: str | None, names_dataset: bool) -> None:
     for text in (query, PADDING + query, query + "\n" + PADDING):
         star = guard.Star(text.index("*"), ("s", "p", "o")) if "*" in query and form == "SELECT" else None
-        assert text_check.check(text) == text_check.Checked(form, names_dataset, star)  # type: ignore[arg-type]
+        assert text_check.check(text) == text_check.Checked(text, form, names_dataset, star)  # type: ignore[arg-type]
         assert text_check.find_form(text) == form
 
 

@@ -17,7 +17,7 @@ from kg.queries.pool import Answer
 from kg.search.protocol import Candidate, IndexStatus, Ranking
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.store.protocol import Snapshot
+from kg.store.protocol import State
 from kg.vocabulary import BASE, DCTERMS, KG, RDF, SCHEMA, mint, sha256
 
 TOWN = f"{BASE}id/municipality/us-ut-otter-hollow"
@@ -157,8 +157,8 @@ class Pool:
     def __init__(self, store: OxigraphStore) -> None:
         self.store = store
 
-    def lease(self, at_least: int = 0, exactly: int | None = None) -> Snapshot:
-        return self.store.snapshot(at_least, exactly=exactly)
+    def lease(self, exactly: int | None = None) -> State:
+        return self.store.pin() if exactly is None else self.store.snapshot(exactly=exactly)
 
     def run(self, query: str, **_: Any) -> Answer:
         return Answer(self.store.query(query), self.store.statistics().generation, False)

@@ -108,7 +108,7 @@ def test_a_change_makes_its_summary_and_all_above_stale_and_only_they_are_built_
     reasons = {section: list(read_tree(town, TOWN).why_stale(iri(section))) for section in ("7.2.1.2", "7")}
     assert reasons == {
         "7.2.1.2": ["its heading or its own text has changed"],
-        "7": ["the summary of 7.2 Animals is stale"],
+        "7": ["the summary of '7.2 Animals' is stale"],
     }
     report = build(town, TOWN)
     assert (report.built, report.current) == (4, 4)

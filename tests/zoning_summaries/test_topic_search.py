@@ -50,10 +50,8 @@ def test_the_trace_has_every_candidate_with_its_score_and_why(town: KnowledgeGra
     )
     assert bees.score > hens.score
     animals, fences = steps[1].candidates
-    assert (
-        animals.why
-        == "1st of 2 by summaries and texts: summary 0.60, above 0.27, words 1.00, for 7.2.1.1 Bees, which is below it"
-    )
+    scores = "summary 0.60, above 0.27, words 1.00"
+    assert animals.why == f"1st of 2 by summaries and texts: {scores}, for '7.2.1.1 Bees', which is below it"
     assert fences.name == "7.1 Fences"
 
 
@@ -94,7 +92,7 @@ def test_what_a_summary_above_does_not_name_is_found_by_the_one_that_does(
     found = descend(town, TOWN, "whoever has a trombone shall play softly", 1)
     assert [leaf.section for leaf in found.leaves] == [iri("2.3.7")]
     assert found.steps[0].candidates[0].why == (
-        "1st of 2 by summaries and texts: summary 0.95, above 0.36, words 1.00, for 2.3.7 Odd, which is below it"
+        "1st of 2 by summaries and texts: summary 0.95, above 0.36, words 1.00, for '2.3.7 Odd', which is below it"
     )
 
 

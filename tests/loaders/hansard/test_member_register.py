@@ -33,7 +33,7 @@ def terms(kg: KnowledgeGraph) -> set[tuple[str | None, ...]]:
 
 def test_a_register_is_loaded_as_dated_memberships(kg: KnowledgeGraph) -> None:
     report = load(kg, "members", [str(REGISTER)])
-    assert (report.loaded, report.rejected, report.warnings) == (8, 0, [])
+    assert (report.loaded, report.rejected, report.unread) == (8, 0, {".md": 1})
     found = terms(kg)
     assert ("aph-FZ3", "au-representatives", "2013-09-07", "2021-02-23", "saltmarsh", "AU-TAS") in found
     assert ("aph-FZ3", "liberal", "2013-09-07", "2021-02-23", None, None) in found

@@ -296,8 +296,8 @@ def test_cost_of_new_texts_does_not_grow_with_the_languages_in_the_store(tmp_pat
 def test_the_index_has_the_derived_language_of_a_text_by_load_and_by_repair(kg: KnowledgeGraph, tmp_path: Path) -> None:
     text = PORTUGUESE * 3
     rows = "".join(
-        f'{{"speech_id": "{number}", "speaker": "Ada Quill", "chamber": "Senate", "date": "2001-01-0{number}", '
-        f'"text": "{words}"}}\n'
+        f'{{"speech_id": "{number}", "speaker": "Ada Quill", "chamber": "Senate", "country": "AUS", '
+        f'"date": "2001-01-0{number}", "text": "{words}"}}\n'
         for number, words in ((1, text), (2, ENGLISH * 3))
     )
     (tmp_path / "speeches.jsonl").write_text(rows, encoding="utf-8")

@@ -224,15 +224,24 @@ def test_a_topic_search_shows_which_summaries_are_stale(town):
     assert any("candidates are stale" in note for note in found.notes)
 
 
-def test_a_build_ends_once_whoever_asked_has_gone_and_what_it_built_stays(town):
-    cancellation = Cancellation()
-    cancellation.cancel()
+def test_a_build_ends_once_whoever_asked_has_gone_and_what_it_built_stays(town, monkeypatch):
+    cancellation, build = Cancellation(), summaries.build
+
+    def build_and_leave(*arguments, on_progress, **options):
+        def leave(*progress):
+            cancellation.cancel()
+            on_progress(*progress)
+
+        return build(*arguments, on_progress=leave, **options)
+
+    monkeypatch.setattr(summaries, "build", build_and_leave)
     token = CANCELLATION.set(cancellation)
     try:
         with pytest.raises(QueryLimitError, match="after 1 section"):
             kg_build_summaries(town, **HERE)
     finally:
         CANCELLATION.reset(token)
+    monkeypatch.undo()
     first = kg_build_summaries(town, **HERE)
     assert first.built + first.current == 8
     assert first.municipality == "Otter Hollow"
@@ -292,7 +301,7 @@ def test_the_last_of_two_agents_stays_and_each_is_told_what_stands(town):
 def test_an_agent_may_write_what_is_above_before_what_is_below_and_it_is_stale_then(town):
     early = kg_rebuild_summary(town, **HERE, section_id="7.1", summary="It is about fences. They may not be too high.")
     assert (early.stale, early.summary_level) == (True, 1)
-    assert early.notes[0].startswith("the summary of 7.1.1 Height is missing")
+    assert early.notes[0].startswith("the summary of '7.1.1 Height' is missing")
     pending = kg_build_summaries(town, **HERE, mode="agent", limit=20).pending
     assert {each.section_id: (each.state, each.ready) for each in pending}["7.1"] == ("stale", False)
     for each in pending:  # what is not ready cannot be summarized yet: its parts are not there to be read
