@@ -141,7 +141,7 @@ def test_a_name_that_is_not_exact_is_told(speeches):
     [left_out] = notes(party="Greens")
     assert left_out.startswith("party: 18 speeches")
     [note] = notes(speaker="quill")
-    assert "Quill, Jane, MP (aph-AAA)" in note
+    assert "'Quill, Jane, MP' (aph-AAA)" in note
     assert "Quill, Harold, MP (aph-BBB)" in note
     [note, other] = notes(party="queensland")
     assert other == left_out
