@@ -142,10 +142,10 @@ def test_a_name_that_is_not_exact_is_told(speeches):
     assert left_out.startswith("party: 18 speeches")
     [note] = notes(speaker="quill")
     assert "'Quill, Jane, MP' (aph-AAA)" in note
-    assert "Quill, Harold, MP (aph-BBB)" in note
+    assert "'Quill, Harold, MP' (aph-BBB)" in note
     [note, other] = notes(party="queensland")
     assert other == left_out
-    assert "Liberal National Party of Queensland (lnp)" in note
+    assert "'Liberal National Party of Queensland' (lnp)" in note
 
 
 @pytest.mark.parametrize(
