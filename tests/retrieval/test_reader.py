@@ -136,7 +136,7 @@ def test_a_call_ends_at_once_while_its_state_waits_for_a_commit() -> None:
     def take() -> Snapshot:
         asked.set()
         assert committed.wait(10)
-        return Snapshot(1, Path(), lambda: released.append(1))
+        return Snapshot(1, Path(), release=lambda: released.append(1))
 
     lease = Lease(take)
     with ThreadPoolExecutor(2) as threads:

@@ -208,8 +208,8 @@ def test_search_finds_the_same_first_page_however_many_are_listed(topical, monke
 
 
 def test_an_unknown_concept_of_a_search_names_the_nearest(topical, made):
-    with pytest.raises(NotFoundError, match=r"concept_qids: .*Q1012 \(geothermal topic\)"):
+    with pytest.raises(NotFoundError, match=r"concept_qids: .*Q1012 \('geothermal topic'\)"):
         search(topical, "solar", SearchFilters(concept_qids=["Q10120"]), limit=200)
     found = search(topical, "solar", SearchFilters(concept_qids=["Q10120", "Q1012"]), limit=200)
-    assert "Q1012 (geothermal topic)" in found.notes[0]
+    assert "Q1012 ('geothermal topic')" in found.notes[0]
     assert found.meta.total == len(made)

@@ -67,7 +67,7 @@ def test_it_says_when_nothing_was_checked(fixtures):
         ({"graph": "union", "turtle": ""}, InvalidInputError, "Given: graph and turtle"),
         ({"turtle": "kg:a"}, InvalidInputError, "add @prefix kg:"),
         ({"turtle": "", "shapes": "", "suite": "record"}, InvalidInputError, "not both"),
-        ({"graph": "urn:nothing"}, NotFoundError, "graph urn:nothing"),
+        ({"graph": "urn:nothing"}, NotFoundError, "graph 'urn:nothing'"),
         ({"turtle": "\ud800"}, InvalidInputError, "unicode"),
     ],
 )

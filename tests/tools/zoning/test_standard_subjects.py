@@ -71,7 +71,7 @@ def test_only_standards_for_what_was_asked_answer(
 
 
 def test_subject_without_a_standard_is_not_found(kg: KnowledgeGraph) -> None:
-    with pytest.raises(NotFoundError, match=r"'shed' is not recorded\. Recorded for: all, accessory"):
+    with pytest.raises(NotFoundError, match=r"'shed' is not recorded\. Recorded for: all, 'accessory"):
         kg_query_standards(kg, **MERE, district="R-2", standard_type="shed height")
     with pytest.raises(NotFoundError, match="'fence' is not recorded"):
         kg_query_standards(kg, **MERE, district="R-2", standard_type="fence height")
