@@ -121,7 +121,7 @@ def test_what_is_stale_is_named_and_what_is_gone_is_removed(data: Path, tmp_path
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("build", "Otter Hill", "UT"), 1, "Available: Otter Hollow, Utah"),
+        (("build", "Otter Hill", "UT"), 1, "Available: 'Otter Hollow, Utah'"),
         (("build", *HERE, "--root", "99"), 1, "'99'"),
         (("build", *HERE, "--mode", "chat"), 2, "QUADCITE_CHAT_URL"),
         (("build", *HERE, "--mode", "agent"), 2, "agent"),
@@ -198,7 +198,7 @@ def test_a_build_goes_through_the_server_that_holds_the_data(data: Path) -> None
             assert (built["built"], built["current"]) == (8, 0)
             assert answer("status", "--data-dir", data)["codes"][0]["current"] == 8
             missing = run("build", "Otter Hill", "UT", "--data-dir", data)
-            assert (missing.exit_code, "Available: Otter Hollow, Utah" in missing.stderr) == (1, True)
+            assert (missing.exit_code, "Available: 'Otter Hollow, Utah'" in missing.stderr) == (1, True)
         finally:
             server.send_signal(signal.SIGTERM)
             server.communicate(timeout=60)
