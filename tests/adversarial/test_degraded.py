@@ -106,9 +106,10 @@ def test_a_full_disk_refuses_writes_only_and_only_until_it_is_freed(tmp_path: Pa
         while put(client, 1_000) != 201:
             assert time.monotonic() - begun < 60, "writes stay refused"
             time.sleep(0.2)
-        while client.get("/health").json()["status"] != "ok" and time.monotonic() - begun < 10:
+        begun = time.monotonic()  # the index opens again after the store, which took part of the time above
+        while problems := [text for text in client.get("/health").json()["problems"] if "No space" in text]:
+            assert time.monotonic() - begun < 60, problems
             time.sleep(0.2)
-        assert not any("No space" in problem for problem in client.get("/health").json()["problems"])
         for number in (*acknowledged, 1_000):
             assert client.get(f"/graphs/user/filling-{number}").text.count("\n") == 100
 
