@@ -229,7 +229,7 @@ class _Fitting:
         self.total: Final = result.meta.total
         self.limit: Final = wanted.max_tokens * BYTES_PER_TOKEN
         self.content: Final = content
-        self.sources: Final[dict[str, Any]] = content.pop("sources", {})
+        self.sources: dict[str, Any] = content.pop("sources", {})
         self.text: Final = result.layout.text
         paged = result.layout.paged or (() if self.text is not None else tuple(lists[:1]))
         self.paged: Final = [name for name in paged if isinstance(content.get(name), list)]
@@ -249,15 +249,18 @@ class _Fitting:
 
         An answer that still does not fit is larger, and a note reports it.
         """
-        if self._measure(self.content) > self.limit:
+        # The sources are those of the whole content, until it is cut.
+        whole = {**self.content, "sources": self.sources} if self.sources else self.content
+        if size_of(whole) > self.limit:
             self._fit_parts(self.limit - _NOTES_RESERVE)
             notes = self.content.setdefault("notes", [])
             if self.notes:
                 notes.append(" ".join(self.notes))
             if self._measure(self.content) > self.limit:
                 notes.append(f"The answer has more than {self.wanted.max_tokens:,} tokens: its parts are the shortest.")
+            self.sources = self._name_sources(self.content)
         if self.sources:
-            self.content["sources"] = self._name_sources(self.content)
+            self.content["sources"] = self.sources
 
     def _fit_parts(self, most: int) -> None:
         """Choose and shorten the parts of the content. The rest and the page each get the space that is left."""
