@@ -122,6 +122,8 @@ class District:
     confidence: float
     method: str
     """list, heading, line, table."""
+    group: str = ""
+    """The class of districts that the list names above it: ``Residential Districts``."""
 
 
 def pick_best(several: Iterable[District]) -> Mapping[str, District]:

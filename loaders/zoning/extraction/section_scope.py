@@ -1,0 +1,371 @@
+"""Where the text of a section applies: in districts, in a class of them, in all, in the whole town, or unknown.
+
+The scopes of a section partition its text. The heading path of the section gives the first one. A heading line inside
+the text (a line of a few words without a verb, that is neither an item nor a cell) ends it: the rest applies where that
+heading states. Text out of pages has headings of higher levels in it that were not recognized as such. One of these,
+and one that cannot be placed, also ends the scope of the sections that follow in document order, until a heading of
+its rank or above names a district. Where the number of a section contradicts the level that contains it, nothing is
+known.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal
+
+from loaders.readers.headings import RANKS, SECTION, parse_heading
+from loaders.zoning.extraction.districts import CODE, District, codes_in_title, plain_name
+from loaders.zoning.extraction.outline import find_label_end
+from loaders.zoning.extraction.section_protocol import Section
+from loaders.zoning.readers.heading_sequences import parse_keys
+
+Kind = Literal["districts", "class", "all", "town", "none"]
+
+_KIND_OF_PLACE: Final = r"(?:districts?|zones?)"
+_STEM: Final = (
+    r"(?:non-?)?(?:residen|business|commerc|industr|manufactur|agricultur|overlay|office|retail|institution"
+    r"|multi-?(?:ple[ -])?famil|single-?famil)[a-z]*"
+)
+_CLASS: Final = re.compile(
+    rf"\b(?P<stems>{_STEM}(?:(?:, |,? and |,? or |/| & | ){_STEM}){{0,4}})(?: (?:zoning|use))? {_KIND_OF_PLACE}\b",
+    re.IGNORECASE,
+)
+_EACH_STEM: Final = re.compile(_STEM, re.IGNORECASE)
+_EVERYWHERE: Final = re.compile(
+    rf"\b(?:all|any|every|each) (?:of the )?(?:other )?(?:zoning |use )?{_KIND_OF_PLACE}\b", re.IGNORECASE
+)
+_ELSEWHERE: Final = re.compile(
+    r"\b(?:boundar\w+|lines?|edges?|next to|abut\w*|adjoin\w*|adjacent to|border\w*|near\w*|along|between"
+    r"|(?:other than|except|outside|not)(?: in)?) (?:of |to |from |in )?(?:(?:the|an?|any|each|all) )?"
+    rf"(?:(?!in\b|within\b)[\w./-]+,? ){{0,8}}?{_KIND_OF_PLACE}\b",
+    re.IGNORECASE,
+)
+"""Places next to a limit, or places that the words exclude."""
+_UNKNOWN: Final = re.compile(
+    rf"(?:the )?(?:{CODE}\b.*|(?:\S+ ){{0,2}}?(?:in|within|for|of) (?:the|an?|any) [A-Z].*)?\b{_KIND_OF_PLACE}\b.*"
+    rf"|(?:[\w/'’&.-]+,? ){{1,8}}{_KIND_OF_PLACE}(?: regulations)?",
+    re.IGNORECASE,
+)
+_GENERAL: Final = re.compile(
+    r"\b(?:zoning|use|special|regulations?|establish\w*|general|provisions?|purposes?|standards?|requirements?|permitted"
+    r"|uses?|and|of|by|in|for|within|types?|list|schedules?|table|summary|maps?|boundar\w*|rules?|interpret\w*|intent"
+    r"|classif\w*|conditional|density|height|area|yards?|other|various|an?|these|this|each|division|into|creation|overlay"
+    r"|base|supplement\w*|additional|development|land|municip\w*|town|city|village|county|designat\w*|names?)\b",
+    re.IGNORECASE,
+)
+"""Words that do not distinguish one district from another: ``Uses permitted in districts`` names none."""
+_VERB: Final = re.compile(
+    r"\b(?:shall|must|may|will|can|should|is|are|be|been|was|were|has|have|had|do|does|means?|includes?|including|appl(?:y|ies)"
+    r"|abuts?|adjoins?|requires?|provided|see|unless|if|when|where|which|that)\b",
+    re.IGNORECASE,
+)
+_PAGE: Final = re.compile(r"\d{1,4}[A-Z]? (?=[A-Z])")
+_LEVEL: Final = re.compile(r"(?:article|chapter|part|title|appendix|division|subchapter)\b", re.IGNORECASE)
+_OPENING: Final = re.compile(
+    rf"(?:with)?in (?:(?:the|an?|any|all|each|every|both) )?(?:[\w/&'’().-]+,? ){{1,12}}?{_KIND_OF_PLACE}\b",
+    re.IGNORECASE,
+)
+_STATED: Final = re.compile(
+    r"\b(?:these|the following|this section'?s?)(?: \w+){0,3} (?:appl(?:y|ies)|shall apply)"
+    r" (?P<where>(?:in|to|within) [^.:\n]{4,200})",
+    re.IGNORECASE,
+)
+_PLACE: Final = re.compile(r"\b(?:districts?|zones?|overlay|zoning)\b", re.IGNORECASE)
+_CODE_FIRST: Final = re.compile(rf"[“\"(]?{CODE}\b")
+_SENTENCE_END: Final = re.compile(r"[.:](?= |$)")
+_LONGEST: Final = 110
+"""Maximum characters of a heading line."""
+_START_OF_TEXT: Final = 400
+_SHARE: Final = 0.6
+"""Minimum share of the sections with the number of the level that contains them, in a code that numbers them so."""
+_FEWEST: Final = 5
+_UNPLACED: Final = -1
+_LOWEST: Final = 100
+"""Rank of a section, below all levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where the text in [start, end) of a section applies."""
+
+    kind: Kind
+    """districts, a named class of districts, all districts, the town (no heading names a district), or none: not
+    known."""
+    codes: tuple[str, ...]
+    """The known districts that are meant, by code."""
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A heading line in the text of an earlier section, whose scope continues into the sections after it."""
+
+    rank: int
+    kind: Kind
+    codes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A heading line in a text."""
+
+    start: int
+    end: int
+    rank: int | None
+    """That of the level it names. None for a heading within the section."""
+    kind: Kind
+    codes: tuple[str, ...]
+    level: bool
+    """It has the word and the number of a level: ARTICLE XXI."""
+
+
+Place = tuple[Kind, tuple[str, ...]]
+
+
+def get_scope(scopes: Sequence[Scope], offset: int) -> Scope:
+    """Get the scope at an offset of a text. Unknown outside of all."""
+    return next((each for each in scopes if each.start <= offset < each.end), Scope("none", (), offset, offset))
+
+
+def parse_scope(words: str, known: Mapping[str, District]) -> Place | None:
+    """Find where a heading, or the lead of a list, states that it applies. None if it names no place.
+
+    A district that is not known gives the kind none.
+    """
+    said = _ELSEWHERE.sub(lambda match: " " * len(match[0]), words)
+    if codes := codes_in_title(said, known):
+        return "districts", tuple(codes)
+    if (found := _CLASS.search(said)) is not None:
+        return "class", tuple(_find_class(found["stems"], known))
+    if _EVERYWHERE.search(said):
+        return "all", ()
+    return ("none", ()) if _names_unknown(said) else None
+
+
+def _find_class(stems: str, known: Mapping[str, District]) -> Iterator[str]:
+    """Yield the codes of the districts whose names or groups are of one of these kinds."""
+    kinds = [each[0].casefold() for each in _EACH_STEM.finditer(stems)]
+    if any(kind.startswith("non") for kind in kinds):
+        return
+    for code, district in known.items():
+        name = f"{district.name} {district.group}".casefold()
+        if any(kind[:7] in name for kind in kinds):
+            yield code
+
+
+def _names_unknown(words: str) -> bool:
+    match = _UNKNOWN.fullmatch(words.strip(" .:"))
+    return match is not None and bool(re.search(r"\w", _GENERAL.sub("", plain_name(words))))
+
+
+def find_code_scopes(sections: Iterable[Section], known: Mapping[str, District]) -> dict[str, Sequence[Scope]]:
+    """Find the scopes of all sections of a code, given in document order, by key."""
+    given = list(sections)
+    by_key = {each.key: each for each in given}
+    contradicted = _find_contradicted(given, by_key)
+    found: dict[str, Sequence[Scope]] = {}
+    carried: Carried | None = None
+    titles: dict[str, Place | None] = {}
+    for section in given:
+        above = _above(section, by_key)
+        titles[section.key] = own = parse_scope(section.title, known)
+        if carried is not None and _rank(section) <= carried.rank:
+            carried = None
+        place = _find_place(section, above, titles, known)
+        if section.key in contradicted and own is None:
+            place = "none", ()
+        if carried is not None and own is None:
+            place = carried.kind, carried.codes
+        over = next((_rank(each) for each in above if each.kind != SECTION), _LOWEST)
+        found[section.key], after = _partition(section, place, over, known)
+        carried = after or carried
+    return found
+
+
+def find_scopes(
+    section: Section, known: Mapping[str, District], above: Sequence[Section], carried: Carried | None = None
+) -> Sequence[Scope]:
+    """Find the scopes of one section with these ancestors, innermost first."""
+    titles = {each.key: parse_scope(each.title, known) for each in (section, *above)}
+    place = _find_place(section, above, titles, known)
+    if carried is not None and titles[section.key] is None:
+        place = carried.kind, carried.codes
+    return _partition(section, place, _LOWEST, known)[0]
+
+
+def _above(section: Section, by_key: Mapping[str, Section]) -> Sequence[Section]:
+    found: list[Section] = []
+    parent = section.parent
+    while parent is not None and (above := by_key.get(parent)) is not None and above not in found:
+        found.append(above)
+        parent = above.parent
+    return found
+
+
+def _rank(section: Section) -> int:
+    return RANKS.get(section.kind, _LOWEST)
+
+
+def _find_place(
+    section: Section, above: Sequence[Section], titles: Mapping[str, Place | None], known: Mapping[str, District]
+) -> Place:
+    """Find where a section applies by its heading path, and by its first words."""
+    path = next((place for each in (section, *above) if (place := titles.get(each.key)) is not None), None)
+    start = section.text[:_START_OF_TEXT]
+    opening = _OPENING.match(start, find_label_end(start, 0, len(start)))
+    first = parse_scope(opening[0], known) if opening else None
+    if first is None and path is None and (stated := _STATED.search(start)) is not None:
+        first = parse_scope(stated["where"], known)
+    if path is None or first is None or first[0] == "none":
+        return path or first or ("town", ())
+    if path[0] == "districts" and first[0] == "districts":
+        return first if set(first[1]) <= set(path[1]) else path
+    return first if path[0] in ("class", "all", "none") and first[0] == "districts" else path
+
+
+def _find_contradicted(sections: Sequence[Section], by_key: Mapping[str, Section]) -> set[str]:
+    """Find the sections whose numbers contradict the level that contains them: 21.1 in article XX."""
+    leads: dict[str, bool] = {}
+    numbers = {each.key: each.number for each in sections if each.number}
+    keys = dict(zip(numbers, parse_keys(numbers.values()), strict=True))
+    for section in sections:
+        key = keys.get(section.key)
+        over = [keys[each.key] for each in _above(section, by_key) if each.kind != SECTION and keys.get(each.key)]
+        if section.kind == SECTION and key is not None and len(key) > 1 and over:
+            leads[section.key] = any(each is not None and key[: len(each)] == each for each in over)
+    fits = Counter(leads.values())
+    if len(leads) < _FEWEST or fits[True] < _SHARE * len(leads):
+        return set()
+    return {key for key, fit in leads.items() if not fit}
+
+
+def _partition(
+    section: Section, place: Place, over: int, known: Mapping[str, District]
+) -> tuple[Sequence[Scope], Carried | None]:
+    """Divide a text at its heading lines and at its labelled parts about districts.
+
+    `over` is the rank of the level that contains the section, which a heading that cannot be placed may have. Return
+    also the meaning of its last heading line for the sections after it.
+    """
+    text = section.text
+    marks: list[tuple[int, int, Place]] = [(0, len(text), place)]
+    """Start, end, and place. A later one beats those before it."""
+    carried: Carried | None = None
+    lines = _find_lines(section, place, over, known)
+    for number, line in enumerate(lines):
+        end = lines[number + 1].start if number + 1 < len(lines) else len(text)
+        marks.append((line.start, end, (line.kind, line.codes)))
+        if line.rank is not None:
+            carried = Carried(line.rank, line.kind, line.codes)
+    marks += _find_parts(section, place, lines, known)
+    cuts = sorted({at for start, end, _ in marks for at in (start, end)})
+    scopes: list[Scope] = []
+    for start, end in pairwise(cuts):
+        kind, codes = next(where for first, last, where in reversed(marks) if first <= start < last)
+        if scopes and (scopes[-1].kind, scopes[-1].codes) == (kind, codes):
+            scopes[-1] = Scope(kind, codes, scopes[-1].start, end)
+        else:
+            scopes.append(Scope(kind, codes, start, end))
+    return scopes or [Scope(*place, 0, 0)], carried
+
+
+def _find_lines(section: Section, place: Place, over: int, known: Mapping[str, District]) -> Sequence[_Line]:
+    """Find the heading lines in a text. Several in a row are a list, except a title below the name of its level."""
+    text = section.text
+    tables = [(table.start, table.end) for table in section.tables]
+    found: list[tuple[int, _Line]] = []
+    lines = [*re.finditer(r"[^\n]+", text)]
+    for number, line in enumerate(lines):
+        if len(line[0]) > _LONGEST or any(start <= line.start() < end for start, end in tables):
+            continue
+        below = bool(found) and found[-1][0] == number - 1 and found[-1][1].level
+        if (heading := _parse_line(line[0], ("town", ()) if below else place, known)) is not None:
+            rank, (kind, codes) = heading
+            level = rank not in (None, _UNPLACED)
+            rank = over if rank == _UNPLACED else rank
+            found.append((number, _Line(line.start(), line.end(), rank, kind, codes, level)))
+    kept: list[_Line] = []
+    for at, (number, each) in enumerate(found):
+        before = found[at - 1] if at else None
+        if before is not None and before[0] == number - 1 and before[1].level:
+            # The line below "ARTICLE XXI" is its title.
+            kept[-1] = _Line(before[1].start, each.end, before[1].rank, each.kind, each.codes, True)
+        elif not each.level and _is_listed(found, at, len(lines)):
+            continue
+        else:
+            kept.append(each)
+    return kept
+
+
+def _is_listed(found: Sequence[tuple[int, _Line]], at: int, count: int) -> bool:
+    """Whether a line is one of several in a row, as in a list of districts."""
+    number = found[at][0]
+    return (at > 0 and found[at - 1][0] == number - 1 and not found[at - 1][1].level) or (
+        at + 1 < len(found) and found[at + 1][0] == number + 1 and number + 1 < count
+    )
+
+
+def _parse_line(line: str, place: Place, known: Mapping[str, District]) -> tuple[int | None, Place] | None:
+    """Parse a line as a heading: the rank of the level that it names, and where the rest applies."""
+    words = line[page.end() :] if (page := _PAGE.match(line)) is not None and _LEVEL.match(line, page.end()) else line
+    if find_label_end(words, 0, len(words)) or " | " in words or _VERB.search(words) or words[-1] in ";,":
+        return None
+    level = parse_heading(words) if _LEVEL.match(words) else None
+    if level is not None and level.kind in RANKS and (words.isupper() or level.title or words == line):
+        return RANKS[level.kind], parse_scope(level.title, known) or ("none", ())
+    upper = words.isupper() and " " in words
+    if not (upper or _PLACE.search(words) or _CODE_FIRST.match(words)):
+        return None
+    if words[-1] == "." and not _PLACE.search(words):
+        return None
+    where = parse_scope(words.rstrip(".:"), known)
+    if where is None:
+        return (_UNPLACED, ("none", ())) if upper and _PLACE.search(words) else None
+    if where[0] == "districts" and not _is_whole_name(words, where[1], known):
+        return None
+    if place[0] in ("town", "class", "all") or (where[1] and set(where[1]) <= set(place[1])):
+        return None, where
+    # A heading about another district than the section: the section may have ended before it.
+    return _UNPLACED, ("none", ())
+
+
+def _is_whole_name(words: str, codes: Sequence[str], known: Mapping[str, District]) -> bool:
+    """Whether a line is the name of districts and nothing else: ``R-1 District``, ``In the R-1 and R-2 Districts:``."""
+    rest = words
+    for code in codes:
+        rest = re.sub(rf"(?<![\w-]){re.escape(code)}(?![\w-])", " ", rest)
+    names = {word for code in codes for word in plain_name(known[code].name).split()}
+    left = [word for word in re.findall(r"[a-z]+", plain_name(rest)) if word not in names]
+    return all(re.fullmatch(rf"in|the|within|and|or|for|uses?|of|all|any|{_STEM}", word) for word in left)
+
+
+def _find_parts(
+    section: Section, place: Place, lines: Sequence[_Line], known: Mapping[str, District]
+) -> Iterator[tuple[int, int, Place]]:
+    """Yield the labelled parts whose first words are a heading about districts: ``(b) R-2 District. Uses are``."""
+    text = section.text
+    for part in section.subsections:
+        end_of_line = text.find("\n", part.start, part.end)
+        line = text[find_label_end(text, part.start, part.end) : part.end if end_of_line < 0 else end_of_line]
+        stop = _SENTENCE_END.search(line[: _LONGEST + 1])
+        if stop is None and len(line) > _LONGEST:
+            continue
+        words = line[: stop.end()] if stop else line
+        if not words or _VERB.search(words):
+            continue
+        where = parse_scope(words.rstrip(".:"), known)
+        if (
+            where is None
+            or where[0] == "none"
+            or (where[0] == "districts" and not _is_whole_name(words, where[1], known))
+        ):
+            continue
+        end = min((each.start for each in lines if part.start < each.start), default=len(text))
+        if place[0] == "districts" and not set(where[1]) <= set(place[1]):
+            where = "none", ()
+        yield part.start, min(part.end, end), where
