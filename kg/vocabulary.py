@@ -317,10 +317,12 @@ def get_named_district(naming: NamedNode) -> NamedNode | None:
 
 
 def mint_part(
-    whole: NamedNode, kind: Literal["utterance", "vote", "text", "table", "note", "quantity"], number: int
+    whole: NamedNode,
+    kind: Literal["utterance", "vote", "text", "table", "note", "quantity", "scope", "district-list"],
+    number: int,
 ) -> NamedNode:
     """Return the IRI of a numbered part of a record (zero-based): an utterance of a speech, a vote of a division,
-    a procedural text of a sitting, a table or note of a section, the quantity of a standard.
+    a procedural text of a sitting, a table, note, scope or list of districts of a section, the quantity of a standard.
     """
     return NamedNode(f"{whole.value}#{kind}={number}")
 

@@ -124,6 +124,34 @@ class District:
     """list, heading, line, table."""
     group: str = ""
     """The class of districts that the list names above it: ``Residential Districts``."""
+    listed: tuple[int, int] | None = None
+    """The offsets of the words that establish the list, if it was read whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class DistrictList:
+    """A list that has all districts of a code."""
+
+    section: str
+    """Key of the section that establishes it."""
+    start: int
+    end: int
+    """The words that establish it are at the offsets [start, end) of the section's text."""
+    codes: frozenset[str]
+
+
+def find_whole_list(known: Mapping[str, District], sections: Iterable[str]) -> DistrictList | None:
+    """Find the list that has all districts of a code: one section establishes it, and no other place names more.
+
+    `sections` are the keys of the code's sections.
+    """
+    places = {(each.section, each.listed) for each in known.values()}
+    if len(places) != 1:
+        return None
+    ((section, listed),) = places
+    if listed is None or section not in sections:
+        return None
+    return DistrictList(section, *listed, frozenset(known))
 
 
 def pick_best(several: Iterable[District]) -> Mapping[str, District]:

@@ -25,10 +25,12 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, named_node, select, term_text
 from kg.vocabulary import EXTRACTED, KG, SKOS, SOURCED, mint
 from kg.zoning_summaries.stored_summaries import find_withdrawn
-from loaders.zoning.extraction.districts import District, plain_name
+from loaders.zoning.extraction.districts import District, DistrictList, find_whole_list, plain_name
 from loaders.zoning.extraction.permission_matrices import is_legend
+from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities, merge, state_of
 from loaders.zoning.graph.model_readings import Reading, get_reading_graph, load_readings
+from loaders.zoning.graph.scope_quads import build_district_list, build_scopes
 from loaders.zoning.graph.stated_districts import Stated, find_stated, load_stated
 from loaders.zoning.graph.stored_codes import Code, Codes, has_sections
 from loaders.zoning.graph.text_findings import build_claims, build_rules, find_near
@@ -74,6 +76,10 @@ class _Work:
     """The districts used in the last extraction."""
     readings: Mapping[str, Reading]
     """Readings of sections by a model, by key."""
+    scopes: Mapping[str, Sequence[Scope]] = field(default_factory=dict)
+    """Scopes of the sections, as used in the last extraction."""
+    listed: DistrictList | None = None
+    """The list of all districts, as used in the last extraction."""
     unstated: Set[str] = frozenset()
     """Codes of districts that tables stated before the last change and no longer state."""
     done: set[str] = field(default_factory=set)
@@ -82,6 +88,16 @@ class _Work:
     def known(self) -> Mapping[str, District]:
         """Merge the districts named by sections with those stated by tables."""
         return merge_districts(self.code.districts, self.stated)
+
+    def find_places(self) -> Set[str]:
+        """Find again where the sections apply and which one lists all districts; return the keys of those that
+        changed."""
+        scopes, listed = self.code.find_scopes(self.districts), find_whole_list(self.districts, self.code.sections)
+        changed = {key for key, each in scopes.items() if self.scopes.get(key) != each}
+        if listed != self.listed:
+            changed |= {each.section for each in (listed, self.listed) if each is not None}
+        self.scopes, self.listed = scopes, listed
+        return changed
 
     def get_section(self, key: str) -> Section | None:
         """Get a section as of now: a section that this load has not processed yet is still as stored."""
@@ -234,8 +250,10 @@ class Findings:
         if tables:
             work.stated = stated.replace_codes(tables, replace)
             work.unstated = stated.districts.keys() - work.stated.districts.keys()
+        rescoped: Set[str] = frozenset()
         if first or gone or tables:
             work.districts = work.known()
+            rescoped = work.find_places()
         for key, graph in graphs.items():
             section = work.own.get(key)
             reading = work.readings.get(key)
@@ -263,6 +281,7 @@ class Findings:
             again |= work.stored.find_citing(work.code, moved) | work.find_affected(districts, headed)
         elif not first and (gone or tables):
             again |= work.find_affected(districts)
+        again |= rescoped
         again |= find_keyed(before, gone) | find_keyed(work.code, gone)
         if first and work.stored.sections:
             changed = [key for key, each in work.own.items() if _words(each) != _words(work.stored.sections.get(key))]
@@ -296,6 +315,9 @@ class Findings:
         above = code.above(section.key)
         quads = build_rules(section, shared, own, work.districts, code.index, above, state, reading)
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
+        quads += build_scopes(section, work.scopes.get(section.key, ()), shared, own, work.districts)
+        if work.listed is not None and work.listed.section == section.key:
+            quads += build_district_list(section, work.listed, shared, own, work.districts)
         read = None if reading is None else get_reading_graph(name, section.key)
         found = apply_reviews(quads, self._verdicts, lambda node: shared.graphs.get(get_shared_graph(node), ()))
         graphs = _select_needed(shared.graphs, found) if found.by else shared.graphs
@@ -316,7 +338,9 @@ class Findings:
             code = Code.empty(name)
             code.fill(own.values())
         work = _Work(shared, stored, own, stored, load_stated(store, name), {}, load_readings(store, name))
-        work.districts, work.code = work.known(), code
+        work.districts = work.known()
+        work.find_places()
+        work.code = code
         return work
 
 

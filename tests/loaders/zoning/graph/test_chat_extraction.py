@@ -163,7 +163,7 @@ def test_a_reading_stays_until_its_text_changes(
     # Another section changes, and all are extracted again, since one more district is named.
     other = {**TEXTS, "4.4": "The council meets in May in the M-2 Foundry District."}
     load(fen, "zoning", [write(tmp_path, other)])
-    assert read <= extracted(fen)
+    assert {quad for quad in read if not str(quad.graph_name).endswith("/4.4>")} <= extracted(fen)
     load(fen, "zoning", [write(tmp_path, {**other, "4.1": f"The fee is due in May.\n{TEXTS['4.1']}"})])
     assert METHOD not in {method for _, method, _ in facts(fen).values()}
     left = {str(quad.graph_name) for quad in content(fen) if "zoning-reading" in str(quad.graph_name)}
