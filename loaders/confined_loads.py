@@ -2,7 +2,7 @@
 
 The process reads, extracts and checks; the server, which alone writes, runs its requests to the store and the index. It
 is started by the first load, serves one after another, and is started again after one that was stopped. It has a limit
-of memory, and opens no sockets, except for a load that downloads.
+of memory, and opens no sockets, except for a load that downloads and for questions to a chat model.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any, Final
 
@@ -29,10 +30,14 @@ from kg.store.protocol import Commit, GraphChange, Patch, Store
 
 FUNCTIONS: Final = {
     "load": "loaders.sources.load",
+    "load_changed": "loaders.sources.load_changed",
+    "align": "loaders.mentions.graph.proposals.propose_alignments",
     "receive": "loaders.zoning.graph.ingest.ingest",
     "find_entities": "loaders.files.graph.entities.refresh",
     "mention": "loaders.mentions.graph.refresh.refresh",
     "retry": "loaders.quarantine_retry.retry",
+    "store_remote": "loaders.wikibase.graph.remote_entities.store_entities",
+    "extract": "loaders.zoning.graph.chat_extraction.extract_in_turns",
 }
 """The calls that the process runs, each with the graph as its first argument."""
 MEMORY_BYTES: Final = 4 << 30
@@ -72,9 +77,21 @@ class ConfinedLoads:
         received: dict[str, Any] = self._call("receive", (), sent, seconds=SENT_S)
         return received
 
-    def run(self, name: str) -> Callable[..., Any]:
-        """Return one of the other `FUNCTIONS`."""
-        return lambda kg, *given, **options: self._call(name, given, options)
+    def extract(
+        self, kg: KnowledgeGraph, name: str, *, exclusive: Callable[[], AbstractContextManager[None]], **options: Any
+    ) -> Any:
+        """Extract facts of a code, as `loaders.zoning.graph.chat_extraction.extract` does, which opens sockets."""
+        with ExitStack() as turn:
+
+            def begin() -> None:
+                turn.enter_context(exclusive())
+
+            turns = {"begin": begin, "end": turn.close}
+            return self._call("extract", (name,), options | turns, sockets=options.get("mode", "chat") == "chat")
+
+    def run(self, name: str, seconds: float | None = None) -> Callable[..., Any]:
+        """Return one of the other `FUNCTIONS`, which must return within `seconds`."""
+        return lambda kg, *given, **options: self._call(name, given, options, seconds=seconds)
 
     def close(self) -> None:
         """End the process, also during a call."""

@@ -22,6 +22,7 @@ from loaders.pipeline import Loader, Options
 
 if TYPE_CHECKING:
     from loaders.files.graph.moves import Moves
+    from loaders.files.graph.watched_folder import LoadPart, Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +155,7 @@ def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loa
         derive=lambda store, changed: {**drop_entities(store, changed), **moved.derive(store, changed)},
         find_invalidated=find_invalidated,
         prepare=lambda kg: stored_files.prepare(kg, reading),
-        load_freed=lambda kg, report: stored_files.note_and_load_freed(kg, reading, report, _files),
+        load_freed=lambda kg, report: stored_files.note_and_load_freed(kg, reading, report, load),
         refuse=reading.refuse,
         refresh=lambda kg, on_progress: refresh(kg, on_progress=on_progress),
         cut=files.cut_file,
@@ -196,18 +197,25 @@ def build_loader(source: str, given: Settings, options: Options | None = None) -
     return found.configure(given, options or {})
 
 
-def build_file_loader(given: Settings, options: Options, moves: Moves) -> Loader:
-    """Build the loader of files, which commits `moves` with the files that were moved."""
-    return _files(given, options, moves)
+def load_changed(kg: KnowledgeGraph, part: Part, *, on_progress: Progress | None = None) -> list[str]:
+    """Load files of a folder that is watched; return the paths of those that changed while they were read."""
+    from loaders.files.graph.watched_folder import load_part
+
+    return load_part(kg, part, _files, on_progress)
 
 
 def build_watcher(
-    kg: KnowledgeGraph, exclusive: Callable[[Progress, Callable[[], bool]], AbstractContextManager[None]]
+    kg: KnowledgeGraph,
+    exclusive: Callable[[Progress, Callable[[], bool]], AbstractContextManager[None]],
+    load_part: LoadPart = load_changed,
 ) -> FolderWatcher:
-    """Build the watcher of folders of files. `exclusive` gives it turns with the other loads of this process."""
+    """Build the watcher of folders of files. `exclusive` gives it turns with the other loads of this process.
+
+    `load_part` runs `load_changed`, perhaps in another process.
+    """
     from loaders.files.graph.watcher import Watcher
 
-    return Watcher(kg, build_file_loader, exclusive)
+    return Watcher(kg, load_part, kg.load or load, exclusive)
 
 
 def load(

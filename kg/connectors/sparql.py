@@ -10,10 +10,11 @@ import csv
 import io
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from kg.connectors.client import RemoteServer
+from kg.connectors.client import RemoteAnswer, RemoteServer
 from kg.connectors.names import SPARQL
 from kg.errors import InvalidInputError, UpstreamError
 from kg.remote.sparql import Answer
@@ -37,12 +38,23 @@ _ENCODED: Final = """\
 """
 
 
+@dataclass(frozen=True, slots=True)
 class RemoteSparql:
     """The SPARQL tool of a server, as an endpoint."""
 
-    def __init__(self, server: RemoteServer) -> None:
-        self.server: Final = server
-        self.url: Final = server.connector.endpoint
+    url: str
+    ask: Callable[[str, bool], RemoteAnswer]
+    """Calls the tool with a query, and whether an old answer is returned if the server fails."""
+
+    @classmethod
+    def of(cls, server: RemoteServer) -> RemoteSparql:
+        """Return the SPARQL tool of a server."""
+
+        def ask(query: str, stale: bool) -> RemoteAnswer:
+            [answer] = server.call(SPARQL, {"query": query, "limit": MAX_ROWS}, stale=stale)
+            return answer
+
+        return cls(server.connector.endpoint, ask)
 
     def select(self, query: str, *, stale: bool = True) -> Answer:
         """Run a SELECT that names its variables, and return its solutions.
@@ -56,7 +68,7 @@ class RemoteSparql:
         encoded = "".join(_ENCODED.format(name=name) for name in names)
         terms = " ".join(f"?{name}_term" for name in names)
         wrapped = f"SELECT {terms} WHERE {{\n{{ {query} }}\n{encoded}}}"
-        [answer] = self.server.call(SPARQL, {"query": wrapped, "limit": MAX_ROWS}, stale=stale)
+        answer = self.ask(wrapped, stale)
         rows = parse_csv(answer.text, [f"{name}_term" for name in names])
         bindings = [_to_binding(names, row, number) for number, row in enumerate(rows)]
         return Answer(

@@ -143,7 +143,7 @@ def _list_statements(server: RemoteServer, entity: str, properties: Sequence[str
         properties=RdfLiteral(" ".join(properties)),
         main=RdfLiteral(f"{prop}statement/"),
     )
-    return RemoteSparql(server).select(query).bindings
+    return RemoteSparql.of(server).select(query).bindings
 
 
 def parse_found(text: str) -> list[TextEntity]:

@@ -68,8 +68,7 @@ from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG
-from loaders.confined_loads import ConfinedLoads
-from loaders.mentions.graph.proposals import propose_alignments
+from loaders.confined_loads import SENT_S, ConfinedLoads
 from loaders.quarantine_retry import QUARANTINE
 from loaders.sources import build_watcher
 
@@ -267,17 +266,20 @@ def serve(
             QueryPool(kg.store, settings) as raw,
             _local_token(data_dir) as token,
             contextlib.closing(ConfinedLoads(kg)) as loads,
+            contextlib.closing(ConfinedLoads(kg)) as chats,  # of its own: loads run while a chat model is asked
+            contextlib.ExitStack() as closing,
         ):
             kg.load = loads.load
             kg.mention = loads.run("mention")
-            kg.align = propose_alignments
-            kg.extract = _extract
+            kg.align = loads.run("align")
+            kg.extract = chats.extract
             kg.find_entities = loads.run("find_entities")
             kg.receive = loads.receive
-            kg.store_remote = _store_remote
+            kg.store_remote = loads.run("store_remote", SENT_S)
             kg.quarantine = {**QUARANTINE, "retry": loads.run("retry")}
             kg.raw = raw
-            kg.watcher = build_watcher(kg, exclusive_load)
+            kg.watcher = build_watcher(kg, exclusive_load, loads.run("load_changed"))
+            closing.callback(kg.watcher.close)  # before the process in which it loads
             for folder in settings.watch_folders:
                 kg.watcher.watch(folder, None)
             kg.announce(address)  # clients may read the token from here on
@@ -304,20 +306,6 @@ def serve(
             else:
                 with signals_that_return():
                     server.run(sockets=[listening])
-
-
-def _extract(kg: KnowledgeGraph, name: str, **given: Any) -> Any:
-    """Extract facts of a code again. Imported here because it takes long and most servers extract none."""
-    from loaders.zoning.graph.chat_extraction import extract
-
-    return extract(kg, name, **given)
-
-
-def _store_remote(kg: KnowledgeGraph, *given: Any, **options: Any) -> Any:
-    """Store entities that a remote server describes. Imported here because most servers have no connectors."""
-    from loaders.wikibase.graph.remote_entities import store_entities
-
-    return store_entities(kg, *given, **options)
 
 
 def _find_entities(kg: KnowledgeGraph, *given: Any, **options: Any) -> Any:

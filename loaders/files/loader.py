@@ -8,7 +8,7 @@ import os
 import re
 from bisect import bisect, bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
@@ -21,7 +21,7 @@ from kg.text import HEADING_SEPARATOR, quoted
 from kg.vocabulary import DCTERMS, KG, SCHEMA, SOURCED, XSD, mint, mint_span, sha256
 from loaders.files.chunking import Chunk, split_file
 from loaders.files.extraction.gazetteer import count_names
-from loaders.files.near_duplicates import NearDuplicates, Original, Place
+from loaders.files.near_duplicates import NearDuplicates, Original, Place, describe_text
 from loaders.files.readers.html_page import read_html
 from loaders.files.readers.markdown import read_markdown, read_notebook
 from loaders.files.readers.office import read_docx, read_pptx, read_xlsx
@@ -83,6 +83,7 @@ _SIGNATURES: Final = (
 """How files of other kinds begin, with the endings that they may have."""
 
 Item = SourceDocument | Rejection | Notice | Withdrawal
+FindOriginal = Callable[[str, str, Place | None, str | None], Original | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class StoredFile:
     """Properties of a stored file in its provenance."""
 
     signature: str | None = None
-    """Its description by `NearDuplicates.describe`."""
+    """Its description by `describe_text`."""
     names: str | None = None
     """The names that it shows and how often, as a JSON object (`count_names`)."""
     tags: tuple[str, ...] = ()
@@ -141,7 +142,7 @@ class Reading:
         duplicates.set_stored(self.find_others(files))
         for file in files:
             try:
-                item = self.read_record(file, duplicates)
+                item = self.read_record(file, duplicates.find)
             except (SourceError, RecordError) as error:
                 yield build_rejection(file, error)
                 continue
@@ -179,10 +180,10 @@ class Reading:
         relative = PurePosixPath(file.path.relative_to(root).as_posix())
         return (self.collection or root.name or DOMAIN, *relative.parts)
 
-    def read_record(self, file: File, duplicates: NearDuplicates, place: Place | None = None) -> Item:
+    def read_record(self, file: File, find_original: FindOriginal, place: Place | None = None) -> Item:
         """Read the record of a file, or a Withdrawal if it is a near-duplicate of another at an earlier `place`.
 
-        Raises SourceError or RecordError for a file that cannot be read.
+        `find_original` is `NearDuplicates.find`. Raises SourceError or RecordError for a file that cannot be read.
         """
         key = self.get_key(file)
         name, full_name = "/".join(key[1:]), "/".join(key)
@@ -191,14 +192,15 @@ class Reading:
         found = read_file(data, file.path.suffix.lower(), name)
         keeps_secrets = key[0] in self.unredacted
         found, redacted = (found, Counter[str]()) if keeps_secrets else redact_file(found)
-        original = duplicates.find(full_name, found.text, place, stored.signature)
+        described = describe_text(found.text)
+        original = find_original(full_name, described, place, stored.signature)
         if original is not None:
             self.left_out[full_name] = LeftOut(str(file.path), str(_get_root(file)), original.name)
             return Withdrawal(name, key, describe_duplicate(original))
         self.left_out[full_name] = None
         names = count_names(found.text, found.blocks, found.title)
         facts = StoredFile(
-            duplicates.describe(full_name),
+            described,
             json.dumps(names, ensure_ascii=False, sort_keys=True) if names else None,
             stored.tags if self.tags is None else tuple(self.tags),
         )

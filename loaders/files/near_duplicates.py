@@ -72,11 +72,6 @@ class _Seen:
     is_kept: bool = False
     """Whether the store had it with this text already, so that files outside of the folder do not replace it."""
 
-    def encode(self) -> str:
-        """Write the properties as text."""
-        signature = b"" if self.signature is None else self.signature.astype("<u4").tobytes()
-        return f"{self.exact} {self.figures or '-'} {base64.b64encode(signature).decode()}".rstrip()
-
 
 class NearDuplicates:
     """The files of a folder, of which each is an original or a near-duplicate of an original at an earlier place.
@@ -95,22 +90,26 @@ class NearDuplicates:
         """The near-duplicates of each original."""
         self._changed: dict[str, Original | None] = {}
 
-    def find(self, name: str, text: str, place: Place | None = None, stored: str | None = None) -> Original | None:
-        """Add a file, and find an earlier one that it nearly equals. Without `place`, it is after all others.
+    def find(self, name: str, described: str, place: Place | None = None, stored: str | None = None) -> Original | None:
+        """Add a file by its description, and find an earlier one that it nearly equals.
 
-        `stored` describes the file in the store: with the same text, it stays an original next to those elsewhere.
-        Other files may become near-duplicates or originals by that: `take_changed` returns them.
+        Without `place`, it is after all others. `stored` describes the file in the store: with the same text, it stays
+        an original next to those elsewhere. Other files may become near-duplicates or originals by that: `take_changed`
+        returns them.
         """
         dirty = self._forget(name)
-        seen = self._files[name] = _describe(text, place or (len(self._files),))
-        seen.is_kept = stored is not None and seen.encode() == stored
+        seen = _decode(described, place or (len(self._files),))
+        if seen is None:
+            raise ValueError(f"{described!r} describes no text")
+        self._files[name] = seen
+        seen.is_kept = described == stored
         self._settle({*dirty, name})
         self._changed.pop(name, None)
         return seen.original
 
     def describe(self, name: str) -> str:
-        """Describe a file by its compared properties, as `set_stored` takes it."""
-        return self._files[name].encode()
+        """Return the description of a file outside of the folder."""
+        return self._stored[name]
 
     def set_stored(self, stored: Mapping[str, str]) -> None:
         """Set the files outside of the folder, with their descriptions.
@@ -123,7 +122,7 @@ class NearDuplicates:
         for name in gone:
             dirty |= self._forget(name)
         for name in stored.keys() - (self._stored.keys() - set(gone)):
-            seen = _decode(stored[name])
+            seen = _decode(stored[name], ())
             if seen is not None and name not in self._files:
                 self._files[name] = seen
                 self._list(name, seen)
@@ -216,25 +215,26 @@ class NearDuplicates:
         return near
 
 
-def _describe(text: str, place: Place) -> _Seen:
+def describe_text(text: str) -> str:
+    """Describe a text by its compared properties."""
     words = [word.casefold() for word in _WORD.findall(text)]
     exact = sha256(" ".join(words) or text)  # of signs alone, the signs
     if len(words) < _LEAST:
-        return _build(place, exact, "", None)
+        return f"{exact} -"
     figures = sha256(repr(sorted(Counter(word for word in words if not word.isalpha()).items())))
-    return _build(place, exact, figures, build_signature(words).astype(np.uint32))
+    return f"{exact} {figures} {base64.b64encode(build_signature(words).astype('<u4').tobytes()).decode()}"
 
 
-def _decode(described: str) -> _Seen | None:
-    """Read the properties of a stored file, which is before all others. None for an invalid text."""
+def _decode(described: str, place: Place) -> _Seen | None:
+    """Read the description of a file. None for an invalid one."""
     parts = described.split(" ")
     if len(parts) == 2:
-        return _build((), parts[0], "", None)
+        return _build(place, parts[0], "", None)
     try:
         signature = np.frombuffer(base64.b64decode(parts[2], validate=True), "<u4").astype(np.uint32)
     except (IndexError, ValueError, binascii.Error):
         return None
-    return _build((), parts[0], parts[1], signature) if len(signature) == _HASHES else None
+    return _build(place, parts[0], parts[1], signature) if len(signature) == _HASHES else None
 
 
 def _build(place: Place, exact: str, figures: str, signature: Signature | None) -> _Seen:

@@ -211,7 +211,7 @@ def test_terms_keep_their_types_through_csv(server, tmp_path):
     query = """SELECT ?a ?b ?c ?d ?e WHERE {
       BIND(<http://www.wikidata.org/entity/Q5> AS ?a) BIND("x;\\n\\"y\\"" AS ?b) BIND("z"@en-GB AS ?c) BIND(1.50 AS ?d)
       OPTIONAL { <http://none.example.org/> ?p ?e } }"""
-    answer = RemoteSparql(connect(tmp_path, server.url)).select(query)
+    answer = RemoteSparql.of(connect(tmp_path, server.url)).select(query)
     [found] = answer.bindings
     assert found["a"] == {"type": "uri", "value": "http://www.wikidata.org/entity/Q5"}
     assert found["b"] == {"type": "literal", "value": 'x;\n"y"'}
@@ -223,7 +223,7 @@ def test_terms_keep_their_types_through_csv(server, tmp_path):
 
 
 def test_a_query_that_the_server_refuses_is_an_error(server, tmp_path):
-    remote = RemoteSparql(connect(tmp_path, server.url))
+    remote = RemoteSparql.of(connect(tmp_path, server.url))
     with pytest.raises(UpstreamError):
         remote.select("SELECT ?a WHERE { broken")
     with pytest.raises(InvalidInputError):

@@ -41,6 +41,9 @@ class MemoryIndex:
     def state(self) -> dict[str, str]:
         return {graph: units.content_sha256 for graph, units in self.graphs.items()}
 
+    def embed(self, texts: Iterable[str]) -> None:
+        """There is no embedding model."""
+
     def status(self) -> IndexStatus:
         count = sum(len(graph.units) for graph in self.graphs.values())
         return IndexStatus(count, count, len(self.graphs), "none")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from kg.errors import InvalidInputError, QueryMemoryError, QueryTimeoutError
+from kg.connectors.sparql import RemoteSparql
+from kg.errors import InvalidInputError, ModelError, NotFoundError, QueryMemoryError, QueryTimeoutError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
 from loaders import confined_loads
 from loaders.confined_loads import ConfinedLoads
+from loaders.files.graph.watched_folder import WatchedFolder
+from loaders.sources import load_changed
 from loaders.zoning.graph.ingest import ingest
 from tests.loaders.conftest import content
 
@@ -66,3 +70,49 @@ def test_a_load_that_exceeds_a_limit_is_stopped_and_the_next_one_runs(
             loads.receive(kg, **_section(TEXT))
     assert kg.unindexed.is_set()
     assert loads.receive(kg, **_section(TEXT + " Kilns are round."))["entries"][0]["outcome"] == "stored"
+
+
+def test_a_watched_folder_is_read_there_as_in_this_process(
+    loads: ConfinedLoads, open_graph: Any, kg: KnowledgeGraph, tmp_path: Path
+) -> None:
+    folder = tmp_path / "kilns"
+    folder.mkdir()
+    other: KnowledgeGraph = open_graph("other")
+    kg.mention, kg.find_entities = loads.run("mention"), loads.run("find_entities")
+    watched = [
+        WatchedFolder(graph, folder, None, load_part)
+        for graph, load_part in ((kg, loads.run("load_changed")), (other, load_changed))
+    ]
+    states: list[dict[str, str]] = [
+        {"kilns.md": "# Kilns\n\nThe Feign Kiln is maintained by Ada Brick.\n", "forge.md": "# Forges\n\nForges.\n"},
+        {"forge.md": "# Forges\n\nForges are hot.\n", "copy.md": "# Forges\n\nForges are hot.\n"},
+    ]
+    for texts in states:
+        for path in folder.iterdir():
+            path.unlink()
+        for name, text in texts.items():
+            (folder / name).write_text(text)
+        for each in watched:
+            each.load(each.find_changes())
+            assert each.stored is not None
+        assert content(kg.store) == content(other.store)
+        assert watched[0].stored == watched[1].stored
+    for each in watched:
+        for part in each.find_unextracted():
+            assert each.extract(part)
+    assert content(kg.store) == content(other.store)
+
+
+def test_other_work_on_foreign_text_runs_there_too(loads: ConfinedLoads, kg: KnowledgeGraph, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="embedding"):
+        loads.run("align")(kg)
+    with pytest.raises(NotFoundError, match="no sections"):
+        loads.extract(kg, "us-ct-nowhere", exclusive=nullcontext, mode="rules")
+    loads.receive(kg, **_section(TEXT))
+    assert loads.extract(kg, "us-ct-upper-feign", exclusive=nullcontext, mode="rules").sections == 1
+
+    def ask(query: str, stale: bool) -> Any:
+        raise UpstreamError("the server is gone")
+
+    with pytest.raises(UpstreamError, match="is gone"):
+        loads.run("store_remote")(kg, RemoteSparql("https://example.org", ask), "wikidata", ["Q1"], most=10)

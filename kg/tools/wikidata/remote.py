@@ -60,7 +60,7 @@ class Remote:
             try:
                 outcome = store_remote(
                     self._kg,
-                    RemoteSparql(server),
+                    RemoteSparql.of(server),
                     server.connector.id,
                     wanted,
                     most=self._kg.settings.connector_entities,

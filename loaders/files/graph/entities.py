@@ -152,20 +152,23 @@ class Chunk:
 
 
 @dataclass(slots=True)
-class Pause:
-    """Interrupts extractions of long texts, so that changed files need not wait for them, and continues them later."""
+class Interrupted:
+    """The extraction of a long text that was paused, so that changed files need not wait for it."""
 
-    is_wanted: Callable[[], bool] = lambda: False
     begun: tuple[NamedNode, str, Sequence[str], Steps] | None = None
-    """The interrupted extraction: the graph of the file, the hash to record, its gazetteer and its further steps."""
+    """The graph of the file, the hash to record, its gazetteer and its further steps."""
 
     def take(self, graph: NamedNode, wanted: str, gazetteer: Sequence[str]) -> Steps | None:
-        """Take the interrupted extraction if it is that of a file with the same text and gazetteer."""
+        """Take it if it is that of a file with the same text and gazetteer."""
         if self.begun is None or self.begun[:3] != (graph, wanted, gazetteer):
             return None
         steps = self.begun[3]
         self.begun = None
         return steps
+
+
+INTERRUPTED: Final = Interrupted()
+"""The one of this process."""
 
 
 @dataclass(slots=True)
@@ -469,13 +472,13 @@ def refresh(
     *,
     link: bool = True,
     on_progress: Progress | None = None,
-    pause: Pause | None = None,
+    is_paused: Callable[[], bool] = lambda: False,
 ) -> EntityReport:
     """Extract the entities and relations of the files that changed since the last call, and commit them.
 
     `files` limits it to files with these IRIs. Without `link`, the next call links entities. A store without changed
-    files costs two queries, and does not import spaCy. If `pause` interrupts it, the call returns, and `report.is_done`
-    is false.
+    files costs two queries, and does not import spaCy. Once `is_paused` returns true, the call returns, and
+    `report.is_done` is false. The next call in this process continues.
 
     Raises ModelError if the pipeline of the settings is not installed.
     """
@@ -487,7 +490,7 @@ def refresh(
         wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
         pending = {graph: digest for graph, digest in pending.items() if graph in wanted}
     if pending:
-        _Refreshing(kg, state, report, on_progress, pause or Pause()).run(pending)
+        _Refreshing(kg, state, report, on_progress, is_paused).run(pending)
         state.save({graph.value for graph in _load_hashes(kg.store, HASHES, GRAPHS)})
     generation = kg.store.statistics().generation
     if link and report.is_done and state.linked != generation:
@@ -510,9 +513,14 @@ def renew_links(kg: KnowledgeGraph, on_progress: Progress | None = None) -> None
 
 class _Refreshing:
     def __init__(
-        self, kg: KnowledgeGraph, state: State, report: EntityReport, on_progress: Progress | None, pause: Pause
+        self,
+        kg: KnowledgeGraph,
+        state: State,
+        report: EntityReport,
+        on_progress: Progress | None,
+        is_paused: Callable[[], bool],
     ) -> None:
-        self.pause: Final = pause
+        self.is_paused: Final = is_paused
         self.store: Final = kg.store
         self.state: Final = state
         self.report: Final = report
@@ -588,12 +596,12 @@ class _Refreshing:
     ) -> Extraction | None:
         """Extract the entities of a text. None if the extraction was interrupted."""
         gazetteer = self.state.gazetteers.get(get_collection(graph), [])
-        steps = self.pause.take(graph, wanted, gazetteer)
+        steps = INTERRUPTED.take(graph, wanted, gazetteer)
         if steps is None:
             steps = extract_in_steps(text, media_type, title, self.pipeline, gazetteer)
-        found = run_steps(steps, self.pause.is_wanted)
+        found = run_steps(steps, self.is_paused)
         if found is None:
-            self.pause.begun = graph, wanted, gazetteer, steps
+            INTERRUPTED.begun = graph, wanted, gazetteer, steps
         return found
 
     def load_texts(self, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Chunk]]:

@@ -19,14 +19,11 @@ from pyoxigraph import Literal
 from kg.errors import QuadciteError
 from kg.files import write_file
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
 from kg.vocabulary import KG, PROV_GRAPH, mint, parts_of
 from loaders.files.loader import DOMAIN, GRAPHS, LeftOut, Reading, StoredFile
 from loaders.load_report import LoadReport
-from loaders.pipeline import Loader
-from loaders.pipeline import load as load_files
 
 STORED: Final = """
 SELECT ?graph ?property ?value WHERE {
@@ -39,7 +36,8 @@ SELECT ?graph ?value WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph kg:m
 
 _AT_ONCE: Final = 1_000
 
-Build = Callable[[Settings, Mapping[str, str]], Loader]
+LoadAgain = Callable[..., LoadReport]
+"""`load_again`, perhaps in another process."""
 
 
 def load_stored(store: Store) -> dict[str, StoredFile]:
@@ -132,13 +130,13 @@ def prepare(kg: KnowledgeGraph, reading: Reading) -> None:
     reading.left_out.clear()
 
 
-def note_and_load_freed(kg: KnowledgeGraph, reading: Reading, report: LoadReport, build: Build) -> None:
+def note_and_load_freed(kg: KnowledgeGraph, reading: Reading, report: LoadReport, load_again: LoadAgain) -> None:
     """Note the files that a load has left out, and load those of earlier loads whose original is gone."""
     files = LeftOutFiles(kg.settings.data_dir)
     originals = {each.original for each in reading.left_out.values() if each is not None}
     signatures = load_signatures(kg.store, originals | files.list_originals())
     files.note(reading.left_out, signatures)
-    for done in _load_by_folder(kg, build, files.take_freed(signatures)):
+    for done in _load_by_folder(kg, load_again, files.take_freed(signatures)):
         report.loaded += done.loaded
         report.text_units += done.text_units
         report.quads_added += done.quads_added
@@ -147,30 +145,30 @@ def note_and_load_freed(kg: KnowledgeGraph, reading: Reading, report: LoadReport
         report.warnings += done.warnings
 
 
-def load_freed(kg: KnowledgeGraph, build: Build, watched: Iterable[str] = ()) -> list[LoadReport]:
+def load_freed(kg: KnowledgeGraph, load_again: LoadAgain, watched: Iterable[str] = ()) -> list[LoadReport]:
     """Load the files that earlier loads left out and whose original is gone or has another text.
 
     One that is loaded may be the original of another: its own load goes on with that. Files of the collections
     `watched` are left to the watcher of these.
     """
     files = LeftOutFiles(kg.settings.data_dir)
-    return _load_by_folder(kg, build, files.take_freed(load_signatures(kg.store, files.list_originals())), watched)
+    return _load_by_folder(kg, load_again, files.take_freed(load_signatures(kg.store, files.list_originals())), watched)
 
 
 def _load_by_folder(
-    kg: KnowledgeGraph, build: Build, freed: Mapping[str, LeftOut], watched: Iterable[str] = ()
+    kg: KnowledgeGraph, load_again: LoadAgain, freed: Mapping[str, LeftOut], watched: Iterable[str] = ()
 ) -> list[LoadReport]:
     by_folder: dict[tuple[str, str], list[str]] = {}
     for name, file in freed.items():
         collection = name.partition("/")[0]
         if os.path.lexists(file.path) and collection not in watched:
             by_folder.setdefault((collection, file.root), []).append(file.path)
-    return [_load(kg, build, collection, root, paths) for (collection, root), paths in by_folder.items()]
+    return [_load(kg, load_again, collection, root, paths) for (collection, root), paths in by_folder.items()]
 
 
-def _load(kg: KnowledgeGraph, build: Build, collection: str, root: str, paths: list[str]) -> LoadReport:
+def _load(kg: KnowledgeGraph, load_again: LoadAgain, collection: str, root: str, paths: list[str]) -> LoadReport:
     try:
-        done = load_files(kg, build(kg.settings, {"collection": collection}), sorted(paths), root=Path(root))
+        done = load_again(kg, "files", sorted(paths), collection=collection, root=root)
     except (QuadciteError, OSError) as error:
         return LoadReport("files", warnings=[f"{root}: Files without original cannot be loaded: {error}"])
     if done.loaded:

@@ -9,14 +9,13 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.errors import ModelError, RecordError, SourceError
+from kg.errors import QueryMemoryError, QueryTimeoutError, RecordError, SourceError
 from kg.ingestion import Outcome
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import load_records
@@ -27,13 +26,21 @@ from kg.shacl.report import Violation
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, iri_prefix, mint
-from loaders.files.extraction.language_pipeline import load_pipeline
-from loaders.files.graph.entities import LONG, Pause, find_pending, load_lengths, remove_invalidated
-from loaders.files.graph.entities import refresh as refresh_entities
+from loaders.files.graph import entities
+from loaders.files.graph.entities import LONG, find_pending, load_lengths, remove_invalidated
 from loaders.files.graph.moves import Moves, name_file
 from loaders.files.graph.stored_files import LeftOutFiles, load_signatures, load_stored
-from loaders.files.loader import DOMAIN, FORMATS, Item, Reading, StoredFile, build_rejection, describe_duplicate
-from loaders.files.near_duplicates import NearDuplicates
+from loaders.files.loader import (
+    DOMAIN,
+    FORMATS,
+    FindOriginal,
+    Item,
+    Reading,
+    StoredFile,
+    build_rejection,
+    describe_duplicate,
+)
+from loaders.files.near_duplicates import NearDuplicates, Original
 from loaders.files.secrets import redact
 from loaders.load_report import LoadReport
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
@@ -63,8 +70,6 @@ SELECT ?path ?snapshot ?source WHERE {
 
 _SNAPSHOTS: Final = iri_prefix("snapshot") + "sha256-"
 
-BuildLoader = Callable[[Settings, Mapping[str, str], Moves], Loader]
-
 Stamp = tuple[int, int, int, int]
 """Time of modification, size, inode and time of change of a file."""
 
@@ -89,17 +94,73 @@ class Changes:
     """The old path of each file that was moved. It need not be among the paths."""
 
 
-class WatchedFolder:
-    """One folder, for one thread. `build` configures the loader of a collection."""
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Files of a folder that are loaded together, by their paths.
 
-    def __init__(self, kg: KnowledgeGraph, root: Path, collection: str | None, build: BuildLoader) -> None:
+    Its functions are those of the process that watches the folder, which holds the state of the other files.
+    """
+
+    root: Path
+    collection: str
+    options: dict[str, str]
+    """The options of the loader."""
+    files: dict[str, File]
+    unread: dict[str, Unread]
+    refused: dict[str, Unread]
+    """Files whose path must not be stored."""
+    gone: list[str]
+    moved: dict[str, str]
+    """The old path of each file that was moved."""
+    stamps: dict[str, Stamp | None]
+    unopened: set[str]
+    """Files that could not be read before."""
+    is_index_complete: bool
+    find_original: FindOriginal
+    take_changed: Callable[[], dict[str, Original | None]]
+    forget: Callable[[str], None]
+    """Removes a file from those that are compared."""
+    get_stored: Callable[[str], StoredFile]
+    get_hash: Callable[[str], str | None]
+    """Returns the hash of the file at a path as it is in the store."""
+    set_hash: Callable[[str, str | None], None]
+
+    def name(self, path: str) -> str:
+        """Name a file among those that are compared as near-duplicates."""
+        return f"{self.collection}/{path}"
+
+    def get_graph(self, path: str) -> NamedNode:
+        """Get the name of the graph of a file."""
+        return mint("graph", "src", DOMAIN, self.collection, *PurePosixPath(path).parts)
+
+
+LoadPart = Callable[..., list[str]]
+"""`load_part` with the graph, a part and `on_progress`, perhaps in another process."""
+
+
+def load_part(
+    kg: KnowledgeGraph,
+    part: Part,
+    build: Callable[[Settings, Mapping[str, str], Moves], Loader],
+    on_progress: Progress | None = None,
+) -> list[str]:
+    """Load files with the loader that `build` configures; return the paths that changed while they were read."""
+    moves = Moves()
+    update = _Update(kg, part, build(kg.settings, part.options, moves), moves, on_progress)
+    update.run(prune=True)
+    return update.again
+
+
+class WatchedFolder:
+    """One folder, for one thread. `load_part` loads some of its files."""
+
+    def __init__(self, kg: KnowledgeGraph, root: Path, collection: str | None, load_part: LoadPart) -> None:
         self.kg: Final = kg
         self.root: Final = root
         self.collection: Final = collection or root.name or DOMAIN
-        options = {"collection": collection} if collection else {}
-        self.moves: Final = Moves()
-        self.loader: Final = build(kg.settings, options, self.moves)
-        self.reading: Final = Reading.from_options(options, kg.settings.unredacted_collections)
+        self.options: Final = {"collection": collection} if collection else {}
+        self.reading: Final = Reading.from_options(self.options, kg.settings.unredacted_collections)
+        self._load_part: Final = load_part
         self.files: Final[dict[str, Known]] = {}
         self.stored: dict[str, str] | None = None
         """The hashes of the files in the store that are from this folder; None before the first search for changes."""
@@ -145,8 +206,23 @@ class WatchedFolder:
     def load(self, changes: Changes, on_progress: Progress | None = None) -> list[str]:
         """Load the files at these paths, and remove those that are gone. Returns the paths to load again.
 
-        Those are the files that changed while they were read.
+        Those are the files that changed while they were read. If reading them takes too long or too much memory, they
+        are loaded one by one, and the one that does is rejected.
         """
+        try:
+            return self._load(changes, on_progress)
+        except (QueryMemoryError, QueryTimeoutError) as error:
+            if len(changes.paths) == 1:
+                return self._load(changes, on_progress, str(error))
+        again: list[str] = []
+        for number, path in enumerate(changes.paths):
+            if on_progress is not None:  # which raises once the watcher is to stop
+                on_progress(number, len(changes.paths), "loading files one by one")
+            again += self.load(Changes([path], changes.moved), on_progress)
+        return again
+
+    def _load(self, changes: Changes, on_progress: Progress | None, problem: str | None = None) -> list[str]:
+        """Load the files at these paths; with `problem`, reject those that are there."""
         began = time.perf_counter()
         stored = self.stored = self._load_stored() if self.stored is None else self.stored
         paths = dict.fromkeys([*changes.paths, *(changes.moved[new] for new in changes.paths if new in changes.moved)])
@@ -154,6 +230,11 @@ class WatchedFolder:
         located = find_in_folder(self.root, (self.root / path for path in paths), self.kg.settings, FORMATS)
         files = {file.path.relative_to(self.root).as_posix(): file for file in located.files}
         unread = {each.path.relative_to(self.root).as_posix(): each for each in located.unread}
+        if problem is not None:
+            for path, file in files.items():
+                place = to_place(file.path)
+                unread[path] = Unread(path, file.snapshot.source, problem, file.path, place, self.root)
+            files.clear()
         every: dict[str, File | Unread] = {**files, **unread}
         refused = {path: found for path, each in every.items() if (found := self.reading.refuse(each)) is not None}
         for path in refused:  # nothing may have its path, and a stored record goes
@@ -177,22 +258,49 @@ class WatchedFolder:
         files = {path: note_left(file, self.root, moved.get(path)) for path, file in files.items()}
         self.reading.stored.clear()
         self.reading.stored.update(load_stored(self.kg.store))
-        update = _Update(self, files, unread, refused, gone, moved, stamps, on_progress)
-        update.run(prune=True)
+        self._compare_with_stored((*gone, *unread), moved)
+        part = Part(
+            self.root, self.collection, self.options, files, unread, refused, gone, moved, stamps,
+            {path for path, known in self.files.items() if known.sha256 is None}, self.is_index_complete,
+            self.duplicates.find, self.duplicates.take_changed, self.duplicates.remove, self._get_stored, stored.get,
+            self._set_hash,
+        )  # fmt: skip
+        changed = self._load_part(self.kg, part, on_progress=on_progress)
+        self.is_index_complete = True
         now = time.time_ns()
         for path in gone:
             self.files.pop(path, None)
         for path in (*files, *unread):
             stamp = stamps[path]
-            if stamp is not None and path not in update.again:
+            if stamp is not None and path not in changed:
                 digest = files[path].snapshot.sha256 if path in files else None
                 self.files[path] = Known(stamp, digest, now - max(stamp[0], stamp[3]) < _FRESH_NS)
         for path in refused:
             if (stamp := stamps[path]) is not None:
                 self.files[path] = Known(stamp, None, is_fresh=False)
         self.kg.ingestion.record_load(len(files), time.perf_counter() - began)
-        LeftOutFiles(self.kg.settings.data_dir).forget(map(self.name, paths))  # the watcher looks after them
-        return [*again, *update.again]
+        LeftOutFiles(self.kg.settings.data_dir).forget(map(part.name, paths))  # the watcher looks after them
+        return [*again, *changed]
+
+    def _compare_with_stored(self, gone: Iterable[str], moved: Mapping[str, str]) -> None:
+        """Update the files that others are compared with: without those that are gone, with those of other folders."""
+        start, stored = f"{self.collection}/", self.reading.stored
+        for path in gone:
+            self.duplicates.remove(start + path)
+        others = {name: each.signature for name, each in stored.items() if not name.startswith(start)}
+        self.duplicates.set_stored({name: signature for name, signature in others.items() if signature})
+        for new, old in moved.items():
+            stored[start + new] = StoredFile(tags=self._get_stored(start + old).tags)
+
+    def _get_stored(self, name: str) -> StoredFile:
+        return self.reading.stored.get(name, StoredFile())
+
+    def _set_hash(self, path: str, digest: str | None) -> None:
+        assert self.stored is not None  # noqa: S101 -- a load reads it first
+        if digest is None:
+            self.stored.pop(path, None)
+        else:
+            self.stored[path] = digest
 
     def find_freed(self) -> list[str]:
         """Find the near-duplicates of files outside of the folder which are gone or have another text."""
@@ -216,7 +324,7 @@ class WatchedFolder:
 
         They are in parts for `extract`, the long ones last.
         """
-        refresh_mentions(self.kg)
+        (self.kg.mention or refresh_mentions)(self.kg)
         pending = list(find_pending(self.kg))
         lengths = load_lengths(self.kg.store, pending)
         parts: list[list[NamedNode]] = []
@@ -229,16 +337,11 @@ class WatchedFolder:
             parts[-1].append(name_file(graph))
         return parts
 
-    def load_pipeline(self) -> None:
-        """Load the pipeline that finds entities, which takes seconds. `extract` reports why it cannot be loaded."""
-        with suppress(ModelError):
-            load_pipeline(self.kg.settings.spacy_pipeline)
-
     def extract(
         self,
         files: Collection[NamedNode],
         on_progress: Progress | None = None,
-        pause: Pause | None = None,
+        is_paused: Callable[[], bool] = lambda: False,
         *,
         link: bool = True,
     ) -> bool:
@@ -246,15 +349,9 @@ class WatchedFolder:
 
         Returns false if it was paused. Raises ModelError if the pipeline of the settings is not installed.
         """
-        return refresh_entities(self.kg, files, link=link, on_progress=on_progress, pause=pause).is_done
-
-    def name(self, path: str) -> str:
-        """Name a file among those that are compared as near-duplicates."""
-        return f"{self.collection}/{path}"
-
-    def get_graph(self, path: str) -> NamedNode:
-        """Get the name of the graph of a file."""
-        return mint("graph", "src", DOMAIN, self.collection, *PurePosixPath(path).parts)
+        find = self.kg.find_entities or entities.refresh
+        done: bool = find(self.kg, files, link=link, on_progress=on_progress, is_paused=is_paused).is_done
+        return done
 
     def _is_unchanged(self, path: str, file: File, stamp: Stamp | None) -> bool:
         known = self.files.get(path)
@@ -296,34 +393,21 @@ class _Update(Loading):
     """A load of some files of a folder."""
 
     def __init__(
-        self,
-        folder: WatchedFolder,
-        files: Mapping[str, File],
-        unread: Mapping[str, Unread],
-        refused: Mapping[str, Unread],
-        gone: Sequence[str],
-        moved: Mapping[str, str],
-        stamps: Mapping[str, Stamp | None],
-        on_progress: Progress | None,
+        self, kg: KnowledgeGraph, part: Part, loader: Loader, moves: Moves, on_progress: Progress | None
     ) -> None:
-        stored = folder.stored if folder.stored is not None else {}
-        graphs = [folder.get_graph(path) for path in (*files, *(path for path in (*unread, *gone) if path in stored))]
-        self.moved: Final = {folder.get_graph(new): (new, old) for new, old in moved.items()}
-        folder.moves.moved = {graph: folder.get_graph(old) for graph, (_, old) in self.moved.items()}
+        held = [path for path in (*part.unread, *part.gone) if part.get_hash(path) is not None]
+        self.moved: Final = {part.get_graph(new): (new, old) for new, old in part.moved.items()}
+        moves.moved = {graph: part.get_graph(old) for graph, (_, old) in self.moved.items()}
         super().__init__(
-            folder.kg,
-            replace(folder.loader, read=self.read, prepare=None, load_freed=None, refresh=None, counted=False),
-            Located(tuple(files.values()), ()),
+            kg,
+            replace(loader, read=self.read, prepare=None, load_freed=None, refresh=None, counted=False),
+            Located(tuple(part.files.values()), ()),
             on_progress,
-            graphs=graphs,
+            graphs=[part.get_graph(path) for path in (*part.files, *held)],
         )
-        self.folder: Final = folder
-        self.unread: Final = unread
-        self.refused: Final = refused
-        self.gone: Final = gone
-        self.stamps: Final = stamps
-        self.stored: Final = stored
-        self.paths_of: Final = {folder.get_graph(path): path for path in files}
+        self.part: Final = part
+        self.reading: Final = Reading.from_options(part.options, kg.settings.unredacted_collections)
+        self.paths_of: Final = {part.get_graph(path): path for path in part.files}
         self.hashes: Final[dict[str, str]] = {}
         self.again: Final[list[str]] = []
         self.rejected: Final[set[str]] = set()
@@ -332,61 +416,53 @@ class _Update(Loading):
     def read(self, files: Sequence[File]) -> Iterator[Item]:
         """Yield the records of the files, and of those that others have made originals or near-duplicates."""
         yield Notice(f"{len(files):,} files", expected_rows=len(files))
-        duplicates, stored = self.folder.duplicates, self.folder.reading.stored
-        for path in (*self.gone, *self.unread):
-            duplicates.remove(self.folder.name(path))
-        own = f"{self.folder.collection}/"
-        others = {name: each.signature for name, each in stored.items() if not name.startswith(own) and each.signature}
-        duplicates.set_stored(others)
-        for new, old in self.moved.values():
-            tags = stored.get(self.folder.name(old), StoredFile()).tags
-            stored[self.folder.name(new)] = StoredFile(tags=tags)
-        for path, each in self.unread.items():
+        part = self.part
+        for path, each in part.unread.items():
             yield Rejection(path, each.reason, unopened=each.place)
-        for each in self.refused.values():
+        for each in part.refused.values():
             yield Rejection(each.name, each.reason, unopened=each.place)
         for file in files:
             yield from self.read_file(file)
         for _ in range(_ROUNDS):
-            changed = duplicates.take_changed()
+            changed = part.take_changed()
             if not changed:
                 return
             for name, original in changed.items():
-                path = name.removeprefix(f"{self.folder.collection}/")
+                path = name.removeprefix(f"{part.collection}/")
                 if original is not None:
-                    yield Withdrawal(path, (self.folder.collection, *path.split("/")), describe_duplicate(original))
+                    yield Withdrawal(path, (part.collection, *path.split("/")), describe_duplicate(original))
                     continue
-                root = self.folder.root
-                for file in find_in_folder(root, [root / path], self.kg.settings, FORMATS).files:
-                    self.paths_of[self.folder.get_graph(path)] = path
+                for file in find_in_folder(part.root, [part.root / path], self.kg.settings, FORMATS).files:
+                    self.paths_of[part.get_graph(path)] = path
                     yield from self.read_file(file)
 
     def read_file(self, file: File) -> Iterator[Item]:
         """Yield the record of a file, its withdrawal as a near-duplicate, or why it cannot be read."""
-        path = file.path.relative_to(self.folder.root).as_posix()
-        duplicates = self.folder.duplicates
+        path = file.path.relative_to(self.part.root).as_posix()
+        name = self.part.name(path)
         self.hashes[path] = file.snapshot.sha256
+        self.reading.stored[name] = self.part.get_stored(name)
         try:
-            yield self.folder.reading.read_record(file, duplicates, tuple(path.split("/")))
+            yield self.reading.read_record(file, self.part.find_original, tuple(path.split("/")))
         except (SourceError, RecordError) as error:
             if self.has_changed(path):
                 self.again.append(path)
                 return
-            duplicates.remove(self.folder.name(path))
+            self.part.forget(name)
             yield build_rejection(file, error)
 
     def has_changed(self, path: str) -> bool:
         """Return whether a file was changed or removed since the begin of the load."""
-        return path in self.stamps and read_stamp(self.folder.root / path) != self.stamps[path]
+        return path in self.part.stamps and read_stamp(self.part.root / path) != self.part.stamps[path]
 
     def withdraw(self, withdrawal: Withdrawal) -> None:
         """Remove a near-duplicate. It may have been loaded before as an original."""
         graph = mint("graph", "src", DOMAIN, *withdrawal.key)
         path = "/".join(withdrawal.key[1:])
-        if path in self.stored and graph not in self.known:
+        if graph not in self.known and self.part.get_hash(path) is not None:
             self.known.update(load_records.load_versions_of(self.kg.store, [graph]))
         super().withdraw(withdrawal)
-        self.stored.pop(path, None)
+        self.part.set_hash(path, None)
         self.paths_of.pop(graph, None)
         self.record("duplicate", path, withdrawal.reason or "")
 
@@ -395,10 +471,10 @@ class _Update(Loading):
         super().reject(rejection, violations)
         source = rejection.source
         place = source or rejection.unopened
-        path = os.path.relpath(place, self.folder.root) if place is not None else rejection.record
+        path = os.path.relpath(place, self.part.root) if place is not None else rejection.record
         self.rejected.add(path)
         if source is not None:
-            self.paths_of.pop(self.folder.get_graph(path), None)
+            self.paths_of.pop(self.part.get_graph(path), None)
         self.record("rejected", path, rejection.reason)
 
     def commit_graphs(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
@@ -406,12 +482,12 @@ class _Update(Loading):
         began = time.perf_counter()
         moved = {graph: pair for graph, pair in self.moved.items() if replace.get(graph)}
         for _, old in moved.values():
-            replace[self.folder.get_graph(old)] = ()
+            replace[self.part.get_graph(old)] = ()
         commit = super().commit_graphs(replace, records)
-        self.folder.kg.ingestion.record_commit(time.perf_counter() - began)
+        self.kg.ingestion.record_commit(time.perf_counter() - began)
         self.emptied.extend(graph.value for graph, quads in replace.items() if not quads)
         for new, old in moved.values():
-            self.stored.pop(old, None)
+            self.part.set_hash(old, None)
             self.record("moved", old, new)
         written = {change.graph for change in commit.changes if change.content_sha256 is not None}
         for graph, quads in replace.items():
@@ -423,29 +499,28 @@ class _Update(Loading):
         """Note that the store has a file as it is."""
         super().mark_stored(graph)
         path = self.paths_of[graph]
-        self.stored[path] = self.hashes[path]
+        self.part.set_hash(path, self.hashes[path])
 
     def prune(self) -> None:
         """Remove the files that are gone, and those that can no longer be read."""
-        paths = [path for path in (*self.gone, *sorted(self.rejected)) if path in self.stored]
+        paths = [path for path in (*self.part.gone, *sorted(self.rejected)) if self.part.get_hash(path) is not None]
         for start in range(0, len(paths), _REMOVED_AT_ONCE):
             part = paths[start : start + _REMOVED_AT_ONCE]
-            self.commit_graphs({self.folder.get_graph(path): () for path in part}, {})
+            self.commit_graphs({self.part.get_graph(path): () for path in part}, {})
             self.report.removed += len(part)
             for path in part:
-                self.stored.pop(path, None)
-                self.quarantine.clear(self.folder.get_graph(path))
+                self.part.set_hash(path, None)
+                self.quarantine.clear(self.part.get_graph(path))
                 if path not in self.rejected:
                     self.record("removed", path)
         self.remove_gone()
 
     def remove_gone(self) -> None:
         """Remove the files that are gone, also those that went while nobody watched, from the quarantine."""
-        root = self.folder.root
-        gone = {path for path in self.gone if path not in self.refused}
-        unopened = {path for path, known in self.folder.files.items() if known.sha256 is None} - gone
+        part, root = self.part, self.part.root
+        gone = {path for path in part.gone if path not in part.refused}
         # Paths with different secrets are the same place.
-        left = {redact(to_place(root / path)).text for path in (*unopened, *self.unread, *self.refused)}
+        left = {redact(to_place(root / path)).text for path in (*(part.unopened - gone), *part.unread, *part.refused)}
         places = {redact(to_place(root / path)).text for path in gone}
 
         def is_gone(place: str) -> bool:
@@ -468,16 +543,15 @@ class _Update(Loading):
 
     def repair_index(self) -> None:
         """Remove deleted graphs from the index. The first load of a folder repairs other gaps too."""
-        if self.folder.is_index_complete:
+        if self.part.is_index_complete:
             if self.emptied:
                 self.kg.search.remove(self.emptied)
         else:
             super().repair_index()
-            self.folder.is_index_complete = True
 
     def record(self, outcome: Outcome, path: str, text: str = "") -> None:
         """Record what became of a file."""
-        self.kg.ingestion.record_file(outcome, path, self.folder.collection, text)
+        self.kg.ingestion.record_file(outcome, path, self.part.collection, text)
 
 
 def note_left(file: File, root: Path, old: str | None) -> File:

@@ -41,10 +41,8 @@ from kg.ingestion import Folder, FolderState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
 from loaders.files.changes import PendingChanges
-from loaders.files.graph.entities import Pause
-from loaders.files.graph.moves import Moves
-from loaders.files.graph.stored_files import load_freed
-from loaders.files.graph.watched_folder import MOST_FILES, BuildLoader, Changes, WatchedFolder
+from loaders.files.graph.stored_files import LoadAgain, load_freed
+from loaders.files.graph.watched_folder import MOST_FILES, Changes, LoadPart, WatchedFolder
 from loaders.files.loader import FORMATS
 from loaders.readers.ignore_files import NAMES
 
@@ -59,8 +57,6 @@ LOOK_S: Final = 1.0
 RETRY_S: Final = 5.0
 """Seconds after a load that failed; twice as long after each other."""
 MOST_RETRY_S: Final = 60.0
-PREPARATION_LOOK_S: Final = 0.1
-"""Seconds between two looks whether the pipeline that finds entities is loaded."""
 CLOSE_S: Final = 60.0
 """Maximum seconds that `close` waits for a write in progress."""
 MOST_FOLDERS: Final = 64
@@ -102,7 +98,6 @@ class _Watch(FileSystemEventHandler):
     is_extracted: bool = False
     """Whether no load changed files since their entities were found."""
     unextracted: list[list[NamedNode]] = field(default_factory=list)
-    extract_at: float = -math.inf
     made: deque[tuple[str, float]] = field(default_factory=lambda: deque(maxlen=MOST_MADE))
     """The folders that came last, with the time."""
 
@@ -160,16 +155,21 @@ class _Watch(FileSystemEventHandler):
                 else max(min(self.pending.find_due(), self.search_at), self.blocked_until)
             )
         if self.state == "watching" and not self.is_extracted:
-            due = min(due, max(self.extract_at, self.blocked_until))
+            due = min(due, self.blocked_until)
         return min(due, self.look_at, self.until)
 
 
 class Watcher:
-    """Watches folders until it is closed. `build` configures the loader, `exclusive` gives the writer its turn."""
+    """Watches folders until it is closed.
 
-    def __init__(self, kg: KnowledgeGraph, build: BuildLoader, exclusive: Exclusive) -> None:
+    `load_part` loads files that changed, `load_again` others of which they were copies; `exclusive` gives the writer
+    its turn.
+    """
+
+    def __init__(self, kg: KnowledgeGraph, load_part: LoadPart, load_again: LoadAgain, exclusive: Exclusive) -> None:
         self._kg: Final = kg
-        self._build: Final = build
+        self._load_part: Final = load_part
+        self._load_again: Final = load_again
         self._exclusive: Final = exclusive
         self._watches: dict[Path, _Watch] = {}
         self._lock: Final = threading.Lock()
@@ -177,9 +177,6 @@ class Watcher:
         self._stop: Final = threading.Event()
         self._thread: threading.Thread | None = None
         self._observer: BaseObserver | None = None
-        self._preparation: threading.Thread | None = None
-        """Loads the pipeline that finds entities."""
-        self._pause: Final = Pause(self._is_change_due)
 
     def watch(self, folder: Path, collection: str | None, seconds: float | None = None) -> None:
         """Watch a folder for `seconds`, again to prolong them; None: until `close`.
@@ -200,7 +197,7 @@ class Watcher:
                 )
             if len(self._watches) >= MOST_FOLDERS:
                 raise InvalidInputError(f"{root}: At most {MOST_FOLDERS} folders are watched.")
-            made = WatchedFolder(self._kg, root, collection, self._build)
+            made = WatchedFolder(self._kg, root, collection, self._load_part)
             for other in self._watches.values():
                 if other.folder.collection == made.collection:
                     raise InvalidInputError(
@@ -274,7 +271,7 @@ class Watcher:
                             if path not in watch.folder.files
                         )
                 self._load(watch, Changes(sorted(paths), moved))
-            elif watch.state == "watching" and not watch.is_extracted and now >= watch.extract_at:
+            elif watch.state == "watching" and not watch.is_extracted:
                 self._extract(watch)
             watch.pause_s = RETRY_S
             if watch.observed is not None:
@@ -361,7 +358,7 @@ class Watcher:
     def _load_freed(self) -> None:
         """Load the files of folders that are not watched whose originals are gone."""
         watched = [each.folder.collection for each in self._watches.values()]
-        for report in load_freed(self._kg, lambda settings, options: self._build(settings, options, Moves()), watched):
+        for report in load_freed(self._kg, self._load_again, watched):
             for warning in report.warnings:
                 log.warning("%s", warning)
 
@@ -375,17 +372,11 @@ class Watcher:
         if not watch.unextracted:
             with self._exclusive(advance, self._stop.is_set):
                 watch.unextracted = watch.folder.find_unextracted()
-        if watch.unextracted and self._preparation is None:  # not in this thread: changed files need not wait for it
-            self._preparation = threading.Thread(target=watch.folder.load_pipeline, name="load-pipeline", daemon=True)
-            self._preparation.start()
-        if watch.unextracted and self._preparation is not None and self._preparation.is_alive():
-            watch.extract_at = time.monotonic() + PREPARATION_LOOK_S
-            return
         with self._exclusive(advance, self._stop.is_set):
             try:
                 part = watch.unextracted[0] if watch.unextracted else []
                 is_last = len(watch.unextracted) <= 1
-                if not watch.folder.extract(part, advance, self._pause, link=is_last):
+                if not watch.folder.extract(part, advance, self._is_change_due, link=is_last):
                     return
             except ModelError as error:
                 self._kg.ingestion.record_error(f"The entities of files are not found: {error}")

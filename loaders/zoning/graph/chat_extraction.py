@@ -146,6 +146,22 @@ def extract(
     return work.report
 
 
+def extract_in_turns(
+    kg: KnowledgeGraph, name: str, *, begin: Callable[[], None], end: Callable[[], None], **options: Any
+) -> ExtractionReport:
+    """Extract as `extract` does, where `begin` waits until no load runs and `end` lets others run."""
+
+    @contextmanager
+    def exclusive() -> Iterator[None]:
+        begin()
+        try:
+            yield
+        finally:
+            end()
+
+    return extract(kg, name, exclusive=exclusive, **options)
+
+
 @dataclass(frozen=True, slots=True)
 class _Task:
     """A section to ask about, with the texts of its questions."""

@@ -27,7 +27,7 @@ from loaders.files.extraction.gazetteer import find_aliases, mine_names
 from loaders.files.extraction.language_pipeline import load_pipeline
 from loaders.files.extraction.plain_text import LONGEST, build_outline, to_plain
 from loaders.files.graph import entity_links
-from loaders.files.graph.entities import Pause, find_pending, get_entity_graph, refresh, renew_links
+from loaders.files.graph.entities import INTERRUPTED, find_pending, get_entity_graph, refresh, renew_links
 from loaders.files.graph.entity_links import THRESHOLD, Linked, find_candidates, refresh_links, score_link
 from loaders.files.graph.entity_links import _score as score_pairs
 from loaders.mentions.label_variants import Label
@@ -376,25 +376,20 @@ def test_extraction_that_is_paused_goes_on_where_it_was_and_a_changed_text_begin
     assert entity_graphs(kg) != both
     (folder / "queue.md").write_text(QUEUE)
     pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
-    pause = Pause(is_wanted)
     calls = 0
-    while not refresh(kg, pause=pause).is_done:
+    while not refresh(kg, is_paused=is_wanted).is_done:
         calls += 1
-        assert pause.begun is not None
+        assert INTERRUPTED.begun is not None
     assert calls > 1
-    assert pause.begun is None
+    assert INTERRUPTED.begun is None
     assert entity_graphs(kg) == both
 
     (folder / "queue.md").write_text("# Queue\n\nThe Foam Cache is on.\n")
     pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
-    assert not refresh(kg, pause=Pause(lambda: True)).is_done
-    pause.begun = None
-    stale = Pause(lambda: True)
-    refresh(kg, pause=stale)
+    assert not refresh(kg, is_paused=lambda: True).is_done
     (folder / "queue.md").write_text(QUEUE)
     pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
-    stale.is_wanted = lambda: False
-    assert refresh(kg, pause=stale).is_done
+    assert refresh(kg).is_done
     assert entity_graphs(kg) == both
 
 

@@ -21,7 +21,7 @@ from loaders.files.loader import read_file
 from loaders.files.redaction import redact_file
 from loaders.files.secrets import find_secrets, redact
 from loaders.quarantine import Quarantine
-from loaders.sources import build_file_loader, build_loader, load
+from loaders.sources import build_loader, load, load_changed
 from tests.secret_corpus import Case, build_corpus
 
 PRECISION = 0.99
@@ -173,7 +173,7 @@ def test_file_whose_path_has_a_secret_is_refused_and_its_path_stored_nowhere(
     report = load(kg, "files", [str(folder)])
     assert (report.loaded, report.rejected) == (1, 2)
     assert all("GitHub token" in each.reason for each in report.rejections)
-    watched = WatchedFolder(kg, folder, None, build_file_loader)
+    watched = WatchedFolder(kg, folder, None, load_changed)
     watched.load(watched.find_changes())
     assert not [path for path in watched.find_changes().paths if token in path]
     assert token not in caplog.text + str(report.to_dict()) + str(report.warnings) + str(kg.ingestion.list_events())
@@ -236,7 +236,7 @@ def test_watched_file_refused_for_its_path_is_in_quarantine_until_it_is_renamed_
         watched.load(watched.find_changes())
         return list_quarantined(kg)
 
-    watched = WatchedFolder(kg, notes, None, build_file_loader)
+    watched = WatchedFolder(kg, notes, None, load_changed)
     assert update(watched) == [refused]
     (notes / "plain.md").write_text("# Plain\n\nAnother text.\n")
     assert update(watched) == [refused]
@@ -250,7 +250,7 @@ def test_watched_file_refused_for_its_path_is_in_quarantine_until_it_is_renamed_
     assert update(watched) == [refused]
     second.unlink()
     (notes / "plain.md").write_text("# Plain\n\nA third text.\n")
-    assert update(WatchedFolder(kg, notes, None, build_file_loader)) == []
+    assert update(WatchedFolder(kg, notes, None, load_changed)) == []
 
 
 def test_file_that_cannot_be_read_leaves_the_quarantine_when_it_is_gone(kg: KnowledgeGraph, tmp_path: Path) -> None:

@@ -6,21 +6,22 @@ import os
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.errors import SourceError
+from kg.errors import QueryTimeoutError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import load_sources
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, mint
 from loaders.files.graph import watched_folder
 from loaders.files.graph.entities import get_entity_graph
-from loaders.files.graph.watched_folder import Changes, WatchedFolder, _Update
+from loaders.files.graph.watched_folder import Changes, Part, WatchedFolder, _Update
 from loaders.files.loader import Reading
 from loaders.readers.locations import File
-from loaders.sources import build_file_loader, load
+from loaders.sources import load, load_changed
 from tests.examples import spread
 from tests.loaders.conftest import content
 from tests.loaders.files.folder_changes import LONG, MOVED, change_at_random, graphs_of, sources_of
@@ -39,7 +40,7 @@ def notes(tmp_path: Path) -> Path:
 
 
 def watch(kg: KnowledgeGraph, folder: Path) -> WatchedFolder:
-    return WatchedFolder(kg, folder, None, build_file_loader)
+    return WatchedFolder(kg, folder, None, load_changed)
 
 
 def update(folder: WatchedFolder) -> None:
@@ -385,3 +386,22 @@ def test_files_are_read_for_entities_in_parts_of_a_limited_length(
     assert parts == [["b", "c", "d"], ["e", "f"], ["g"], ["a"], ["h"]]
     extract(folder)
     assert folder.find_unextracted() == []
+
+
+def test_only_the_file_that_takes_too_long_is_rejected(kg: KnowledgeGraph, notes: Path) -> None:
+    def load_slowly(kg: KnowledgeGraph, part: Part, **options: Any) -> list[str]:
+        if "slow.md" in part.files:
+            raise QueryTimeoutError("The text was not read in 600 s.")
+        return load_changed(kg, part, **options)
+
+    (notes / "slow.md").write_text("# Slow\n\nThe first text.\n")
+    folder = watch(kg, notes)
+    update(folder)
+    for name in ("a", "b", "slow"):
+        (notes / f"{name}.md").write_text(f"# {name}\n\nThe text of {name}.\n")
+    folder = WatchedFolder(kg, notes, None, load_slowly)
+    update(folder)
+    assert folder.stored is not None
+    assert set(folder.stored) == {"a.md", "b.md"}
+    [rejected] = [each for each in kg.ingestion.list_events() if each.outcome == "rejected"]
+    assert (rejected.path, "600 s" in rejected.text) == ("slow.md", True)

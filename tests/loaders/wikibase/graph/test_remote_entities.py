@@ -45,7 +45,7 @@ def kg(tmp_path):
 @pytest.fixture
 def endpoint(upstream, tmp_path):
     upstream.faults.mode = "normal"
-    return RemoteSparql(connect(tmp_path, upstream.url))
+    return RemoteSparql.of(connect(tmp_path, upstream.url))
 
 
 def store(kg, endpoint, *ids, most=100):
@@ -103,7 +103,7 @@ def test_no_more_entities_are_stored_than_the_setting_allows(kg, endpoint):
 
 
 def test_a_server_that_fails_stores_nothing(kg, endpoint, upstream):
-    endpoint.server.list_tools()
+    store(kg, endpoint, MARIT)
     upstream.faults.mode = "busy"
     with pytest.raises(UpstreamError):
         store(kg, endpoint, PORT)
