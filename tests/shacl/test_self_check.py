@@ -15,6 +15,7 @@ from kg import bundle
 from kg.shacl import pyshacl_engine
 from kg.shacl.report import Violation
 from kg.shacl.self_check import (
+    check_bundle,
     check_fixtures,
     check_ontology,
     check_shapes,
@@ -44,6 +45,11 @@ def test_every_fixture_is_declared() -> None:
     declared = {Path(case["folder"]) / case[kind] for case in CASES for kind in ("passing", "failing")}
     there = {path for path in FIXTURES.rglob("*") if path.is_file() and path.name != "cases.toml"}
     assert declared == there
+
+
+@pytest.mark.long
+def test_the_shipped_ontology_shapes_and_fixtures_have_no_fault() -> None:
+    assert check_bundle()[1] == []
 
 
 def test_a_shape_without_a_case_is_named(tmp_path: Path) -> None:
