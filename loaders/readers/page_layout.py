@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf
 from statistics import median
 from typing import Final, Literal, NamedTuple
@@ -45,6 +45,10 @@ _MARGIN: Final = 0.1
 """Share of the width of a part of a page on each side in which no gutter is tried."""
 _DEEPEST: Final = 8
 """Maximum cuts of a part of a page within another one."""
+_NEAR: Final = 8
+"""Maximum distance of a word from the white space that it is next to, in widths of a gutter."""
+_MOST_STRIPS: Final = 200
+"""Maximum strips of white space that are followed down a page."""
 _LEAST_LINES: Final = 5
 """Minimum lines of a column of its own accord."""
 _FILLED: Final = 0.6
@@ -283,16 +287,64 @@ def to_rows(words: Iterable[Word]) -> list[list[Word]]:
     return rows
 
 
-def _segments(row: Sequence[Word], gutter: float) -> Iterator[list[Word]]:
-    """Split a line at gaps as wide as a `gutter`."""
-    part: list[Word] = []
-    for word in row:
-        if part and word.left - part[-1].right >= gutter:
-            yield part
-            part = []
-        part.append(word)
-    if part:
-        yield part
+def _split_rows(rows: Sequence[Sequence[Word]], gutter: float) -> list[list[Sequence[Word]]]:
+    """Split lines at the white space between columns, `gutter` wide."""
+    ends = [{0, len(row)} for row in rows]
+    free = [_find_free(row, gutter) for row in rows]
+    for strip in _find_strips(free, gutter):
+        for number in range(strip.first, strip.last + 1):
+            ends[number].update(at for left, right, at in free[number] if left <= strip.left and strip.right <= right)
+    return [[row[start:end] for start, end in pairwise(sorted(own))] for row, own in zip(rows, ends, strict=True)]
+
+
+class _Strip(NamedTuple):
+    """White space in some lines in a row: its edges, its lines, and in how many of them it is next to words."""
+
+    left: float
+    right: float
+    first: int
+    last: int
+    after: int
+    before: int
+
+
+def _find_strips(free: Sequence[Sequence[tuple[float, float, int]]], gutter: float) -> list[_Strip]:
+    """Find the white space between columns from that of each line.
+
+    The words of justified text have gaps as wide as a `gutter`, but not below one another in many lines.
+    """
+    found: list[_Strip] = []
+    open_strips: dict[tuple[float, float], _Strip] = {}
+    near = _NEAR * gutter
+    for number, gaps in enumerate([*free, ()]):
+        going: dict[tuple[float, float], _Strip] = {}
+        starts = [_Strip(-inf, inf, number, number, 0, 0)]
+        for strip in [*sorted(open_strips.values(), key=lambda each: each.first)[:_MOST_STRIPS], *starts]:
+            for start, end, _ in gaps[max(0, bisect_right(gaps, (strip.left, inf, 0)) - 1) :]:
+                left, right = max(strip.left, start), min(strip.right, end)
+                if start > strip.right:
+                    break
+                if right - left >= gutter:
+                    after, before = strip.after + (left - start < near), strip.before + (end - right < near)
+                    going.setdefault((left, right), _Strip(left, right, strip.first, number, after, before))
+        found += (
+            strip
+            for edges, strip in open_strips.items()
+            if edges not in going and min(strip.after, strip.before) >= _LEAST_LINES
+        )
+        open_strips = going
+    return found
+
+
+def _find_free(row: Sequence[Word], gutter: float) -> list[tuple[float, float, int]]:
+    """Find the white space of a line that is as wide as a `gutter`: its edges, and the word that it is before."""
+    edges = [-inf, *accumulate((word.right for word in row), max)]
+    lefts = [*(word.left for word in row), inf]
+    return [(end, start, at) for at, (end, start) in enumerate(zip(edges, lefts, strict=True)) if start - end >= gutter]
+
+
+def _leaves_free(row: Sequence[Word], gutter: float, least: float) -> bool:
+    return any(left < gutter < right for left, right, _ in _find_free(row, least))
 
 
 def _get_least_gutter(rows: Sequence[Sequence[Word]]) -> float:
@@ -302,19 +354,19 @@ def _get_least_gutter(rows: Sequence[Sequence[Word]]) -> float:
 
 def _find_gutter(rows: Sequence[Sequence[Word]], least: float) -> float | None:
     """Find the middle of the white space between two columns of prose, `least` wide. None if the rows have none."""
-    segments = [(part[0].left, part[-1].right) for row in rows for part in _segments(row, least)]
+    segments = [(part[0].left, part[-1].right) for parts in _split_rows(rows, least) for part in parts]
     if len(segments) < 2 * _LEAST_LINES:
         return None
     start, end = min(left for left, _ in segments), max(right for _, right in segments)
+    margin = _MARGIN * (end - start)
     lefts, rights = sorted(left for left, _ in segments), sorted(right for _, right in segments)
     found: list[tuple[float, float]] = []
-    place = start + _MARGIN * (end - start)
-    while place < end - _MARGIN * (end - start):
+    strips = _find_strips([_find_free(row, least) for row in rows], least)
+    for place in {round(strip.right / _STEP): strip.right - least / 2 for strip in strips}.values():
         left = bisect_right(rights, place - least / 2)
         right = len(lefts) - bisect_left(lefts, place + least / 2)
-        if min(left, right) >= _LEAST_LINES:
+        if min(left, right) >= _LEAST_LINES and start + margin <= place <= end - margin:
             found.append((2 * min(left, right) - (len(segments) - left - right), place))
-        place += _STEP
     # Of equal places the last one is next to the second column, which begins at the same place on many pages.
     for _, place in sorted(found, reverse=True)[:_TRIED]:
         if any(free and _is_prose(zone, place, least) for zone, free in _split_zones(rows, place, least)):
@@ -330,15 +382,15 @@ def _split_zones(
     A few lines that leave it free within text that does not, such as the ends of paragraphs, belong to that text.
     """
     zones: list[tuple[list[Sequence[Word]], bool]] = []
+    pitch = _find_pitch([rows])
+    # The lines of two columns side by side may be closer than those of each.
+    edges |= _find_heads(rows, gutter, _APART * max(pitch, least / _GUTTER))
     for row in rows:
-        free = id(row) not in edges and not any(
-            part[0].left < gutter < part[-1].right for part in _segments(row, least)
-        )
+        free = id(row) not in edges and _leaves_free(row, gutter, least)
         if zones and zones[-1][1] == free:
             zones[-1][0].append(row)
         else:
             zones.append(([row], free))
-    pitch = _find_pitch([rows])
     merged: list[tuple[list[Sequence[Word]], bool]] = []
     for place, (zone, free) in enumerate(zones):
         within = 0 < place < len(zones) - 1 and free and len(zone) < _LEAST_LINES
@@ -358,6 +410,24 @@ def _split_zones(
         else:
             merged.append((list(zone), free))
     return merged
+
+
+def _find_heads(rows: Sequence[Sequence[Word]], gutter: float, apart: float) -> frozenset[int]:
+    """Find lines on one side of a gutter that are heads of both, by identity: they are `apart` from the other lines.
+
+    The file has them after all lines above, and before all lines below.
+    """
+    places = [[word.first for word in row if word.first >= 0] for row in rows]
+    above = [-1.0, *accumulate((max(each, default=-1) for each in places), max)]
+    below = [*accumulate((min(each, default=inf) for each in reversed(places)), min, initial=inf)][::-1]
+    starts = [at for at, (one, other) in enumerate(pairwise(rows), 1) if one[0].base - other[0].base > apart]
+    heads: set[int] = set()
+    for first, end in pairwise([0, *starts]):
+        own = [word for row in rows[first:end] for word in row]
+        one_sided = max(word.right for word in own) < gutter or min(word.left for word in own) > gutter
+        if one_sided and above[first] < below[first] and above[end] < below[end]:
+            heads.update(map(id, rows[first:end]))
+    return frozenset(heads)
 
 
 def _cut(
@@ -409,10 +479,7 @@ def _find_section(rows: Sequence[Sequence[Word]], edges: frozenset[int], depth: 
             least = _get_least_gutter(others)
             _cut(part, edges, found, (), max(depth + 1, _DEEPEST - 2))
             for gutter in found:
-                spans = sum(
-                    any(each[0].left < gutter < each[-1].right for each in _segments(row, least)) for row in others
-                )
-                if spans * 2 > len(others):
+                if sum(not _leaves_free(row, gutter, least) for row in others) * 2 > len(others):
                     return at
     return None
 
@@ -431,8 +498,8 @@ def _is_prose(rows: Sequence[Sequence[Word]], gutter: float, least: float) -> bo
     A side may have columns of its own, so its lines end at gaps as wide as a gutter.
     """
     for side in (True, False):
-        own = ([word for word in row if (word.left < gutter) == side] for row in rows)
-        lines = [part for row in own for part in _segments(row, least)]
+        own = [[word for word in row if (word.left < gutter) == side] for row in rows]
+        lines = [part for parts in _split_rows([row for row in own if row], least) for part in parts]
         if len(lines) < _LEAST_LINES:
             return False
         lengths = sorted(line[-1].right - line[0].left for line in lines)
@@ -526,8 +593,8 @@ def _find_edges(pages: Sequence[Page]) -> list[frozenset[int]]:
 
 def _is_aligned(row: Sequence[Word], page: Page) -> bool:
     """Whether a line begins where others of its page do, those of a column or of the whole page."""
-    gutter = _get_least_gutter(page.rows)
-    starts = (part[0].left for other in page.rows if other is not row for part in _segments(other, gutter))
+    split = zip(page.rows, _split_rows(page.rows, _get_least_gutter(page.rows)), strict=True)
+    starts = (part[0].left for other, parts in split if other is not row for part in parts)
     return sum(abs(start - row[0].left) <= _STEP for start in starts) >= 2
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import cache
 from textwrap import wrap
 
 import pytest
@@ -43,6 +44,44 @@ def print_columns(
     return written
 
 
+@cache
+def measure(word: str) -> float:
+    printer = PdfPrinter()
+    printer.add_page()
+    return printer.add_text(f"x{word}x", 0, 0, 9) - printer.add_text("xx", 0, 0, 9)
+
+
+def print_justified(
+    printer: PdfPrinter, top: float, widths: list[float], gutter: float, order: str, tag: str
+) -> list[str]:
+    """Print columns of justified text, each word apart, and return the paragraphs in reading order."""
+    draw = random.Random(f"{tag} {widths} {gutter}")
+    placed: list[tuple[float, float, str]] = []
+    written: list[str] = []
+    for column, width in enumerate(widths):
+        x, y = LEFT + sum(widths[:column]) + column * gutter, top
+        while y > 100:
+            words = [f"{tag}{column}n{len(written)}", *draw.choices(WORDS, k=draw.randint(12, 40))]
+            lines: list[list[str]] = [[]]
+            for word in words:
+                if sum(measure(each) + 2.3 for each in [*lines[-1], word]) > width and lines[-1]:
+                    lines.append([])
+                lines[-1].append(word)
+            lines = lines[: int((y - 60) / 11)]
+            written.append(" ".join(word for line in lines for word in line))
+            for line in lines:
+                room = (width - sum(map(measure, line))) / max(1, len(line) - 1) if line is not lines[-1] else 2.3
+                left = x
+                for word in line:
+                    placed.append((left, y, word))
+                    left += measure(word) + room
+                y -= 11
+            y -= 6
+    for left, y, word in placed if order == "columns" else sorted(placed, key=lambda each: (-each[1], each[0])):
+        printer.add_text(word, left, y, 9)
+    return written
+
+
 def read(printer: PdfPrinter) -> tuple[str, PdfText, list[bool]]:
     pdf = read_pdf(printer.save(), "columns.pdf")
     paragraphs = parse_pages(pdf.text.split("\n"), printed=True).paragraphs
@@ -66,6 +105,21 @@ def test_columns_are_read_one_after_the_other(columns: int, gutter: float, order
     assert " ".join(written) in text
     # Where the file has them row by row, their order is not sure.
     assert any(disputed) == (order == "rows" and columns > 1)
+
+
+@pytest.mark.parametrize("order", ["columns", "rows"])
+@pytest.mark.parametrize(("columns", "gutter"), [(2, 9.0), (3, 18.0), (4, 12.0), (5, 12.0), (5, 24.0)])
+def test_columns_of_justified_text_are_told_from_its_wide_spaces(columns: int, gutter: float, order: str) -> None:
+    printer = PdfPrinter()
+    printer.add_page()
+    first = print_justified(printer, 745, [WIDTH], gutter, order, "whole") if columns == 2 else []
+    printer.add_page()
+    # A head that is no wider than the column below it.
+    printer.add_text("Division Two", 285, 760, 12)
+    second = print_justified(printer, 735, even(columns, gutter), gutter, order, "j")
+    text, _, disputed = read(printer)
+    assert " ".join([*first, "Division Two", *second]) in text
+    assert any(disputed) == (order == "rows")
 
 
 @pytest.mark.parametrize(("above", "below"), [(2, 3), (3, 2), (1, 4), (5, 3), (3, 3)])
