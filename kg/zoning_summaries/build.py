@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pyoxigraph import Literal
+from pyoxigraph import Literal, NamedNode
 
 from kg.errors import QuadciteError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph, read_newest
+from kg.provenance import permissions
 from kg.provenance.load_records import Run
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
@@ -77,6 +78,8 @@ class BuildReport:
     """Summaries removed since their section was deleted (in any code) or has no text to summarize."""
     failed: dict[str, str] = field(default_factory=dict)
     """Reasons by section."""
+    kept: int = 0
+    """Summaries of the operator that were not rewritten, since the caller has no token."""
     waiting: int = 0
     """Sections skipped since one of their parts failed, or since the endpoint is no longer called."""
     paused: bool = False
@@ -125,13 +128,18 @@ def rebuild(
     mode: Mode = "extractive",
     on_progress: Progress | None = None,
 ) -> BuildReport:
-    """Rewrite the summary of `section`, and build the missing and stale ones below and above it; see `build`."""
+    """Rewrite the summary of `section`, and build the missing and stale ones below and above it; see `build`.
+
+    Raises ForbiddenError if the summary is the operator's, and the caller has no token.
+    """
     municipality = code_tree.find_municipality(kg.store.query_sources, section)
     halt = threading.Event()
     writer = open_writer(kg, mode, halt.wait)
     with _alone(kg, municipality, on_progress):
         tree = code_tree.read_tree(kg, municipality)
         work = _Build(kg, tree, writer, municipality, on_progress, halt)
+        if (author := permissions.get_author()) is not None:
+            permissions.refuse_foreign(list(work.find_held([section]).values()), author)
         return work.run([*reversed(tree.above(section)), *tree.below(section)], forced={section})
 
 
@@ -199,12 +207,23 @@ class _Build:
         for level in levels:
             todo = [iri for iri in level if forced is True or (forced and iri in forced) or self.is_due(iri)]
             self.report.current += len(level) - len(todo)
+            held = self.find_held(todo)
+            self.report.kept += len(held)
+            todo = [iri for iri in todo if iri not in held]
             self.done += len(level) - len(todo)  # without a call, so that a build that is paused has written one
             written: list[Summary] = []
             with ThreadPoolExecutor(self.writer.threads, "summaries") as threads:
                 for start in range(0, len(todo), BATCH):
                     written += self.write(todo[start : start + BATCH], threads)
             self.tree.put(written)
+
+    def find_held(self, sections: Iterable[str]) -> dict[str, NamedNode]:
+        """Find the sections whose summaries the caller may not replace, with their graphs."""
+        stored = {iri: NamedNode(self.tree.summaries[iri].graph) for iri in sections if iri in self.tree.summaries}
+        if permissions.get_author() is None or not stored:
+            return {}
+        own = permissions.find_attributed(self.kg.store, stored.values())
+        return {iri: graph for iri, graph in stored.items() if graph not in own}
 
     def is_due(self, iri: str) -> bool:
         """Check whether the summary of `iri` must be written: it is not current, or by a writer of lower rank."""

@@ -48,8 +48,7 @@ def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Sum
     """Commit summaries, each replacing any other of its section. Returns the run, or None if nothing changed.
 
     Concurrent builds leave one summary per section. Raises ForbiddenError if a caller without the token would replace
-    a summary of the operator by words of its own. A summary that the program makes replaces it, and stays the
-    operator's.
+    a summary of the operator.
     """
     replace: dict[NamedNode, Sequence[Quad]] = {}
     origins: dict[NamedNode, RecordOrigin] = {}
@@ -58,7 +57,6 @@ def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Sum
     with _WRITING:
         rows = select(kg.store.query_sources, bind(GRAPHS_OF, sections=sections))
         held = {named_node(row["graph"]): named_node(row["section"]).value for row in rows}
-        of_others = {held[graph] for graph in held.keys() - permissions.find_attributed(kg.store, held)}
         for summary in summaries:
             graph = NamedNode(summary.graph)
             replace[graph] = list(_quads(tree, summary))
@@ -67,14 +65,13 @@ def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Sum
                 (),
                 derived_from=[NamedNode(tree.sections[summary.section].graph)],
                 said=[(KG.method, Literal(summary.method)), (PROV.generatedAtTime, built)],
-                author=None if summary.section in of_others else permissions.get_author(),
+                author=permissions.get_author(),
             )
         replace = dict.fromkeys(held, ()) | replace
         described = run.describe(kg.store, origins)
 
         def describe(changes: Sequence[GraphChange]) -> Patch:
-            if any(summary.method == "agent" for summary in summaries):
-                permissions.check_changes(kg.store, changes)
+            permissions.check_changes(kg.store, changes)
             return described(changes)
 
         done = kg.store.commit(replace, describe)

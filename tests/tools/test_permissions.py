@@ -210,7 +210,10 @@ def test_the_decision_is_made_with_the_commit(
     assert len(kg.store.graph(graph)) == 1
 
 
-def test_words_of_a_caller_replace_no_summary_of_the_operator(kg: KnowledgeGraph, client: TestClient) -> None:
+def test_a_caller_replaces_no_summary_of_the_operator(
+    kg: KnowledgeGraph, client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MemoryIndex, "embed", lambda self, texts: None, raising=False)
     operator_loads(kg, "code.json")
     told = {**FEIGN, "section_id": "9.2", "summary": "Kilns are allowed in one district of the town."}
     for words in ("Kilns are allowed in all districts.", "Kilns are allowed in some districts."):
@@ -219,6 +222,15 @@ def test_words_of_a_caller_replace_no_summary_of_the_operator(kg: KnowledgeGraph
     before = quads(kg, GENERATED)
     refused = call(client, "kg_rebuild_summary", **{**told, "summary": "Kilns are prohibited in all districts."})
     assert (refused.status_code, quads(kg, GENERATED)) == (403, before)
+    generated = call(client, "kg_rebuild_summary", **FEIGN, section_id="9.2")
+    assert (generated.status_code, quads(kg, GENERATED)) == (403, before)
+    (kg.settings.ingest_folders[0] / "code.json").write_text(json.dumps(CODE).replace("are permitted", "are allowed"))
+    operator_loads(kg, "code.json")
+    built = call(client, "kg_build_summaries", **FEIGN).json()
+    assert before <= quads(kg, GENERATED)
+    assert any("token" in note for note in built["notes"]), built
+    assert call(client, "kg_build_summaries", holder(kg), **FEIGN).status_code == 200
+    assert not before <= quads(kg, GENERATED)
 
 
 def test_tools_that_write_are_those_of_the_table(

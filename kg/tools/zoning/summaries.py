@@ -209,6 +209,10 @@ def kg_build_summaries(
     )
     if report.paused:
         result.notes.append(f"Paused after {PAUSE_AFTER_S:g} s. Call again with the same arguments for the rest.")
+    if report.kept:
+        result.notes.append(
+            f"{report.kept} summaries of the operator stay as they are. Replacing them requires the token."
+        )
     if len(failed) > SHOWN:
         result.notes.append(f"{len(failed)} sections failed. The first {SHOWN} are listed.")
     if report.circular:
