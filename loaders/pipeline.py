@@ -125,6 +125,8 @@ class Loader:
     """Whether a file of a folder that cannot be read is rejected alone. Else it ends the load."""
     refuse: Callable[[File | Unread], Unread | None] | None = None
     """Returns why the path of a file must not be stored; None if it may be."""
+    name: str = ""
+    """The name of the source under which it was asked for, if not that of its domain."""
     counted: bool = False
     """Whether `KnowledgeGraph.ingestion` counts its records, which are files: their collection and path are the key."""
 
@@ -190,7 +192,7 @@ class Loading:
         if loader.refuse is not None:
             located = located.refuse(loader.refuse)
             self.located = located
-        self.report = LoadReport(loader.domain, warnings=list(located.warnings), unread=located.other)
+        self.report = LoadReport(loader.name or loader.domain, warnings=list(located.warnings), unread=located.other)
         sources = [_source_file(file.snapshot) for file in located.files]
         given = {name: load_records.name_source(value) for name, value in loader.config.items()}
         self.prov_run: Final = Run(loader.agent, {"source": loader.domain, **given, **(config or {})}, sources)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -194,7 +194,7 @@ def build_loader(source: str, given: Settings, options: Options | None = None) -
                 f"Option --{name} is not valid for source {source!r}. "
                 f"Sources with this option: {', '.join(takers) or 'none'}. Options of {source}: {own}."
             )
-    return found.configure(given, options or {})
+    return replace(found.configure(given, options or {}), name=source)
 
 
 def load_changed(kg: KnowledgeGraph, part: Part, *, on_progress: Progress | None = None) -> list[str]:

@@ -25,7 +25,9 @@ from loaders.readers.cells import quote, to_slug
 
 AUSTRALIAN: Final = "AU"
 """The code of Australia's parliament."""
-NAMING: Final = "Add a column 'jurisdiction' with its country or region (AUS, NZL, GB-SCT), or give --jurisdiction."
+NAMING: Final = (
+    "Add a column 'jurisdiction' with its country or region (AUS, NZL, GB-SCT), or give the option jurisdiction."
+)
 _SCHEMAS: Final = (frozenset({"hansardreference", "state"}), frozenset({"senateflag", "nameid"}))
 """Columns, without case and punctuation, that only Australia's schemas of speeches have together."""
 _ID: Final = "speechid"

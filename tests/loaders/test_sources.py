@@ -44,6 +44,8 @@ def test_nothing_is_imported_for_a_source_that_nobody_loads() -> None:
 def test_what_loads_a_source_imports_no_other(source: str) -> None:
     names = imported(f"from kg.settings import Settings; sources.build_loader({source!r}, Settings())")
     assert {name for name in READS.values() if name in names} == {READS[source]}
+    # Reports have the name that was asked for, which is not always that of the graphs.
+    assert build_loader(source, Settings()).name == source
 
 
 def test_climate_is_loaded_without_what_reads_markup_and_codes() -> None:

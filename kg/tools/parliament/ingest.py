@@ -69,10 +69,18 @@ def ingest_speech(
     kg: KnowledgeGraph,
     file_path: Annotated[str, Field(min_length=1, max_length=4_000, description="File on the server's machine")],
     format: Annotated[Format, Field(description="Format of the file")] = "json",
+    jurisdiction: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=100,
+            description="Country or region of the parliament, where the file names none: AUS, NZL, GB-SCT",
+        ),
+    ] = None,
 ) -> IngestionResult:
     """Load speeches from a file in a folder that the server allows, and wait for their embeddings.
 
-    Use to add speeches. Unchanged speeches are skipped. Needs the scope write and the server's setting
+    Use to add speeches. A table that names no parliament needs `jurisdiction`. Unchanged speeches are skipped. Needs the scope write and the server's setting
     QUADCITE_INGEST_FOLDERS. Returns speeches_processed, chunks_created, vectors_stored, duplicates_skipped, errors,
     processing_time_seconds.
     Example: ingest_speech(file_path="speeches.csv", format="csv").
@@ -81,7 +89,10 @@ def ingest_speech(
     began = time.monotonic()
     path = allowed(kg.settings.ingest_folders, clean_text("file_path", file_path, 4_000), format)
     try:
-        done = loading.load(kg, _unheard, source="hansard", paths=[str(path)], prune=False, wait=False)
+        place = None if jurisdiction is None else clean_text("jurisdiction", jurisdiction, 100)
+        done = loading.load(
+            kg, _unheard, source="parliament", paths=[str(path)], prune=False, wait=False, jurisdiction=place
+        )
     except QuadciteError as error:
         raise type(error)(_without_folder(str(error), path)) from None
     report = done["report"]

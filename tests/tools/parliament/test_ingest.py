@@ -72,12 +72,30 @@ def test_a_file_is_taken_in_and_found_by_meaning_once_the_call_returns(kg, folde
         "speeches_processed", "chunks_created", "vectors_stored", "duplicates_skipped", "errors",
         "processing_time_seconds",
     }  # fmt: skip
-    assert [name for name in INGEST.arguments.model_fields if name not in SHARED] == ["file_path", "format"]
+    assert [name for name in INGEST.arguments.model_fields if name not in SHARED] == [
+        "file_path",
+        "format",
+        "jurisdiction",
+    ]
     one = speeches[0]
     assert get_speech(kg, one["speech_id"]).full_text == one["text"]
     found = search_speeches(kg, one["title"])
     assert found.meta.completeness == "complete"
     assert not found.notes
+
+
+def test_a_table_that_names_no_parliament_is_of_the_one_that_the_call_names(kg, folder):
+    (folder / "orua.csv").write_text(
+        "speech_id,speaker,party,chamber,date,text\n"
+        "1,Hana Orsolya,Labour,House of Orua,2021-05-04,The harbour levy is too high for small boats.\n"
+    )
+    (refused,) = ingest_speech(kg, "orua.csv", "csv").errors
+    assert "option jurisdiction" in refused
+    assert ingest_speech(kg, "orua.csv", "csv", "NZL").speeches_processed == 1
+    speech = search_speeches(kg, "harbour levy").results[0]
+    assert "Australia" not in str(content_of(get_speech(kg, speech.speech_id)))
+    with pytest.raises(InvalidInputError):
+        ingest_speech(kg, "orua.csv", "csv", "Atlantis")
 
 
 def test_the_same_again_is_skipped(kg, folder):
