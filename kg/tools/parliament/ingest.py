@@ -80,9 +80,9 @@ def ingest_speech(
 ) -> IngestionResult:
     """Load speeches from a file in a folder that the server allows, and wait for their embeddings.
 
-    Use to add speeches. A table that names no parliament needs `jurisdiction`. Unchanged speeches are skipped. Needs the scope write and the server's setting
-    QUADCITE_INGEST_FOLDERS. Returns speeches_processed, chunks_created, vectors_stored, duplicates_skipped, errors,
-    processing_time_seconds.
+    Use to add speeches. A table that names no parliament needs `jurisdiction`. Unchanged speeches are skipped. Needs
+    the scope write and the server's setting QUADCITE_INGEST_FOLDERS. Returns speeches_processed, chunks_created,
+    vectors_stored, duplicates_skipped, errors, processing_time_seconds.
     Example: ingest_speech(file_path="speeches.csv", format="csv").
     Next: `search_speeches`.
     """
