@@ -15,6 +15,9 @@ from kg.search.index_sync import Progress
 _running: Final = threading.Lock()
 """Two loads at the same time would read the same records twice. Changes of the quarantine take the lock too."""
 
+ANSWER_AFTER_S: Final = 25.0
+"""Seconds after which a tool that takes long answers, and pauses or goes on: clients of MCP give up after 30 s or more,
+and see no progress until then."""
 _LOOK_S: Final = 0.5
 """Seconds between two looks whether a call that waits was cancelled."""
 
@@ -78,14 +81,20 @@ def load(
     }
 
 
+def _after(seconds: float) -> Callable[[], bool]:
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end
+
+
 def receive(kg: KnowledgeGraph, **sent: Any) -> dict[str, Any]:
     """Store entries of a zoning code that an agent sends, with `KnowledgeGraph.receive`.
 
-    Raises InvalidInputError where this process has no loaders, and for an impossible municipality.
+    Raises InvalidInputError where this process has no loaders, and for an impossible municipality, and QueryLimitError
+    if another load runs for `ANSWER_AFTER_S`.
     """
     if kg.receive is None:
         raise InvalidInputError("This process cannot store entries: it was started without loaders.")
-    with exclusive_load(lambda done, total, doing: None):
+    with exclusive_load(lambda done, total, doing: None, _after(ANSWER_AFTER_S)):
         return kg.receive(kg, **sent)
 
 
@@ -96,8 +105,7 @@ def store_remote(kg: KnowledgeGraph, *given: Any, seconds: float, **options: Any
     """
     if kg.store_remote is None:
         raise InvalidInputError("This process cannot store remote entities: it was started without loaders.")
-    end = time.monotonic() + seconds
-    with exclusive_load(lambda done, total, doing: None, lambda: time.monotonic() >= end):
+    with exclusive_load(lambda done, total, doing: None, _after(seconds)):
         return kg.store_remote(kg, *given, **options)
 
 

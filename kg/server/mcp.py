@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import json
 import logging
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from copy import deepcopy
 from functools import cache, partial
 from typing import Any, Final, TypeVar
@@ -27,8 +28,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
 from kg.actors import EVERYONE, READ, Actor
-from kg.errors import QuadciteError
+from kg.errors import QuadciteError, QueryBusyError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
+from kg.loading import ANSWER_AFTER_S
 from kg.processes.child import never
 from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
@@ -41,7 +43,7 @@ from kg.server.instructions import MOUNTS, build_instructions, name_mounts
 from kg.server.problem_details import fault
 from kg.settings import Settings
 from kg.text import quoted
-from kg.tools.answers import content_of
+from kg.tools.answers import Answer, content_of
 from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import hub_datasets, sources
@@ -56,6 +58,8 @@ TOOL_CALLS: Final = (32, 24, 256)
 """Concurrent calls of tools; those of one client; and those of one client that wait."""
 LONG_S: Final = 24 * 3600.0
 """Maximum seconds of a command that can take long, such as a load: repeated, it goes on where it was stopped."""
+_KEPT_S: Final = 3600.0
+"""Seconds for which the outcome of a call that went on without its client is kept."""
 _WAITING_S: Final = 60.0
 """Maximum seconds that a call of a tool waits for others."""
 
@@ -74,8 +78,10 @@ class ToolThreads:
             "own": tools(*TOOL_CALLS),
             "light": tools(8, 6, 256),  # kept apart so that they answer at once
             "raw": FairLimiter(48, 16, 32, seconds=call_s),
-            "long": FairLimiter(8, 8, 32, seconds=LONG_S, patience_s=LONG_S),
+            "long": FairLimiter(8, 6, 32, seconds=LONG_S, patience_s=LONG_S),
         }
+        self._going: Final[dict[Hashable, asyncio.Task[Any]]] = {}
+        """Calls that go on without their clients, and those whose outcome nobody has got."""
 
     async def run(self, work: Callable[[], T], *, kind: Kind = "own") -> T:
         """Run `work` in a thread and return its result. If the caller is cancelled or late, its queries are stopped.
@@ -100,6 +106,37 @@ class ToolThreads:
         finally:
             CANCELLATION.reset(token)
             forget()
+
+    async def run_on(self, key: Hashable, work: Callable[[], T], *, kind: Kind) -> T:
+        """Run `work` as `run` does, but let it go on if it takes longer than `ANSWER_AFTER_S`, also without the client.
+
+        The next call with the same `key` waits for the same work. Raises QueryBusyError while it goes on.
+        """
+        task: asyncio.Task[T] | None = self._going.get(key)
+        if task is None:
+            context = contextvars.copy_context()
+            context.run(CANCELLATION.set, None)
+            task = asyncio.get_running_loop().create_task(self.run(work, kind=kind), context=context)
+            self._going[key] = task
+            task.add_done_callback(partial(self._keep, key))
+        await asyncio.wait({task}, timeout=ANSWER_AFTER_S)
+        if not task.done():
+            raise QueryBusyError(
+                f"The call takes more than {ANSWER_AFTER_S:g} s and goes on. Make the same call again, with the same "
+                "arguments, to wait for its result."
+            )
+        self._forget(key, task)
+        return task.result()
+
+    def _keep(self, key: Hashable, task: asyncio.Task[Any]) -> None:
+        """Keep an outcome for some time."""
+        if not task.cancelled():
+            task.exception()  # so that an error that nobody gets is none of the event loop
+        task.get_loop().call_later(_KEPT_S, self._forget, key, task)
+
+    def _forget(self, key: Hashable, task: asyncio.Task[Any]) -> None:
+        if self._going.get(key) is task:
+            del self._going[key]
 
 
 class CancelOnDisconnect:
@@ -183,7 +220,7 @@ class GraphTool(McpTool):
             work = partial(self._tool.answer, self._kg, arguments, self._reword)
             with CallLog(self.name, arguments, "mcp") as call:
                 permit(self._tool)
-                answer = await self._threads.run(work, kind=self._tool.kind)
+                answer = await self._wait_for(work, arguments)
                 call.answer = answer
         except QuadciteError as error:
             return failure(error.code, self._reword(str(error)), error.retryable)
@@ -194,6 +231,12 @@ class GraphTool(McpTool):
             structured_content=answer.content,
             meta=answer.meta | {"request_id": call.request_id},
         )
+
+    async def _wait_for(self, work: Callable[[], Answer], arguments: Mapping[str, Any]) -> Answer:
+        if self._tool.kind != "long":
+            return await self._threads.run(work, kind=self._tool.kind)
+        key = (self._tool.name, SENDER.get(), CALLER.get(), json.dumps(arguments, sort_keys=True, default=str))
+        return await self._threads.run_on(key, work, kind="long")
 
 
 def list_as(tool: Tool, settings: Settings) -> str:

@@ -107,6 +107,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
         ingest.ingest_speech,
         "Ingest speeches",
         frozenset({PARLIAMENT, "ingestion", "admin", "stable"}),
+        kind="long",
         scope="write",
         writes=RECORDS,
     ),

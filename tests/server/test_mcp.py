@@ -18,10 +18,12 @@ from fastmcp.exceptions import MCPError
 from fastmcp.utilities.tests import ASGIServer
 
 from kg import errors
+from kg.errors import QueryBusyError
 from kg.retrieval.reader import Reader
+from kg.server import mcp
 from kg.server.app import create_app
 from kg.server.instructions import MOUNTS, find_mount
-from kg.server.mcp import TOOL_CALLS, build_mcp
+from kg.server.mcp import TOOL_CALLS, ToolThreads, build_mcp
 from kg.tools.registry import TOOLS
 
 SHARED_TOOLS = [
@@ -388,6 +390,31 @@ def test_slow_calls_do_not_hold_up_health(kg, monkeypatch):
         return answer
 
     assert ask(kg, work).structured_content["status"] == "ok"
+
+
+def test_a_call_that_takes_long_goes_on_and_the_same_call_gets_its_result(kg, monkeypatch):
+    ended, ran = threading.Event(), []
+
+    def work() -> str:
+        ran.append("run")
+        ended.wait(30)
+        return "stored"
+
+    async def call() -> list[object]:
+        threads = ToolThreads(kg)
+        with pytest.raises(QueryBusyError, match="same arguments"):
+            await threads.run_on("key", work, kind="long")
+        ended.set()
+        monkeypatch.setattr(mcp, "ANSWER_AFTER_S", 30.0)
+        return [
+            await threads.run_on("key", work, kind="long"),
+            len(ran),
+            await threads.run_on("key", work, kind="long"),
+        ]
+
+    monkeypatch.setattr(mcp, "ANSWER_AFTER_S", 0.05)
+    assert anyio.run(call) == ["stored", 1, "stored"]
+    assert len(ran) == 2
 
 
 def test_resources_say_what_is_served(kg, corpus):

@@ -216,9 +216,8 @@ def _receive(
         number: why for number, entry in enumerate(entries, 1) if kind != "section" and (why := _find_too_long(entry))
     }
     taken = [None if number in unfit else entry for number, entry in enumerate(entries, 1)]
-    done = loading.receive(
-        reader.kg, tool=tool, municipality=name, state=state, kind=kind, entries=taken, sent_by=sent_by
-    )
+    sent = {"tool": tool, "municipality": name, "state": state, "kind": kind, "entries": taken, "sent_by": sent_by}
+    done = loading.receive(reader.kg, **sent)
     for outcome in done["entries"]:
         outcome["reason"] = unfit.get(outcome["number"], outcome.get("reason"))
     notes = [] if unknown is None or not done["is_new"] else [unknown]

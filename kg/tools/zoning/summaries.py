@@ -9,6 +9,7 @@ from pydantic import Field
 
 from kg.errors import InvalidInputError, QueryBusyError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
+from kg.loading import ANSWER_AFTER_S
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean, clipped
@@ -33,8 +34,6 @@ SHOWN: Final = 20
 """Maximum failures and stale sections that an answer lists."""
 ALSO: Final = 5
 """Rejected candidates of a step that an answer lists."""
-PAUSE_AFTER_S: Final = 25.0
-"""Seconds after which a build pauses."""
 PATIENCE_S: Final = 20.0
 """Total seconds for a chat endpoint to rate the candidates of a step, with retries."""
 
@@ -208,7 +207,7 @@ def kg_build_summaries(
         remaining=find_pending(kg, place.iri, root, limit=0)[1],
     )
     if report.paused:
-        result.notes.append(f"Paused after {PAUSE_AFTER_S:g} s. Call again with the same arguments for the rest.")
+        result.notes.append(f"Paused after {ANSWER_AFTER_S:g} s. Call again with the same arguments for the rest.")
     if report.kept:
         result.notes.append(
             f"{report.kept} summaries of the operator stay as they are. Replacing them requires the token."
@@ -252,7 +251,7 @@ def kg_rebuild_summary(
         report = rebuild(kg, found, mode=mode, on_progress=_unless_stopped())
         rebuilt, failed = report.built, report.failed.get(found)
         if report.paused:
-            failed = f"Paused after {PAUSE_AFTER_S:g} s. Call `kg_build_summaries` for the sections below first."
+            failed = f"Paused after {ANSWER_AFTER_S:g} s. Call `kg_build_summaries` for the sections below first."
     tree, status = code_tree.cached_tree(kg, place.iri), load_summary_status(kg, found)
     text = status.summary
     stale_above = [get_section_key(each) for each in tree.above(found) if tree.states[each] in ("stale", "missing")]
@@ -302,9 +301,9 @@ def kg_search_by_topic(
 def _unless_stopped() -> Progress:
     """Build a progress callback that pauses a build after some seconds, and stops it when its caller has disconnected.
 
-    Clients of MCP give up after a minute or less, and see no progress until then. Committed summaries stay.
+    Committed summaries stay.
     """
-    cancellation, end = CANCELLATION.get(), time.monotonic() + PAUSE_AFTER_S
+    cancellation, end = CANCELLATION.get(), time.monotonic() + ANSWER_AFTER_S
 
     def check(done: int, whole: int | None, doing: str) -> None:
         if cancellation is not None and cancellation.cancelled:

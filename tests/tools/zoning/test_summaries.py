@@ -52,7 +52,7 @@ def town(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[KnowledgeGr
 def test_a_build_that_takes_long_pauses_and_the_next_call_goes_on(
     town: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(summaries, "PAUSE_AFTER_S", 0.0)
+    monkeypatch.setattr(summaries, "ANSWER_AFTER_S", 0.0)
     calls = [kg_build_summaries(town, **HERE) for _ in range(2)]
     assert 0 < calls[0].built < 8
     assert calls[1].built
