@@ -6,8 +6,8 @@ All readers of HTML read trees that this module has rewritten, so none of them h
 from __future__ import annotations
 
 import re
-from collections.abc import Container
-from typing import Final
+from collections.abc import Container, Mapping
+from typing import Final, Literal
 
 from lxml import etree
 
@@ -82,7 +82,7 @@ class _Rewriting:
             style = self.sheet.find(element)
             if self.take_away(element, tag, style):
                 continue
-            unseen = _inherit(unseen, style)
+            unseen = find_unseen(unseen, style)
             if unseen:
                 self.blank(element)
             if tag == "ol" or tag == "ul":
@@ -93,20 +93,19 @@ class _Rewriting:
 
     def take_away(self, element: etree._Element, tag: str, style: Style) -> bool:
         """Take an element away, or put its value in its place. Return whether it is done with."""
-        if tag in STRUCK or "line-through" in f"{style.get('text-decoration')} {style.get('text-decoration-line')}":
+        form = find_form(tag, element.keys(), style)
+        if form == "struck":
             self.left_out.add_struck(_words(element))
             if tag in ("td", "th"):  # its column stays
                 _set_text(element, "")
                 return True
-        elif tag in _NEVER_SHOWN or is_hidden(
-            tag, [name for name in ("hidden", "open") if name in element.attrib], style
-        ):
+        elif form == "hidden":
             self.left_out.add_hidden(_words(element))
         elif tag == "math":
             _replace(element, write_formula(element))
             return True
         elif tag in ("input", "select", "textarea"):
-            _replace(element, self.read_field(element, tag))
+            _replace(element, _read_field(element, tag, self.left_out))
             return True
         elif tag in UNREAD:
             if not (tag == "img" and element.get("alt") == "") and element.get("aria-hidden") != "true":
@@ -126,23 +125,29 @@ class _Rewriting:
                 self.left_out.add_hidden(child.tail)
                 child.tail = " "
 
-    def read_field(self, element: etree._Element, tag: str) -> str:
-        """Read the value of a field of a form."""
-        if tag == "textarea":
-            return f" {_words(element)} "
-        if tag == "select":
-            options = list(element.iter("option"))
-            chosen = [each for each in options if "selected" in each.attrib]
-            if not chosen and "multiple" not in element.attrib:
-                chosen = options[:1]  # which a browser shows
-            return f" {', '.join(' '.join(_words(each).split()) for each in chosen)} "
-        kind = element.get("type", "text").strip().lower()
-        if kind in _BOX:
-            return write_box(kind, is_checked="checked" in element.attrib)
-        if kind in _BUTTONS:
-            self.left_out.unread["buttons"] += 1
-            return ""
-        return "" if kind in _NO_VALUE else f" {element.get('value') or ''} "
+
+def _read_field(element: etree._Element, tag: str, left_out: LeftOut) -> str:
+    """Read the value of a field of a form."""
+    if tag == "textarea":
+        return f" {_words(element)} "
+    if tag == "select":
+        options = list(element.iter("option"))
+        chosen = [each for each in options if "selected" in each.attrib]
+        if not chosen and "multiple" not in element.attrib:
+            chosen = options[:1]  # which a browser shows
+        return f" {', '.join(' '.join(_words(each).split()) for each in chosen)} "
+    return read_input({str(name): str(value) for name, value in element.items()}, left_out)
+
+
+def read_input(attributes: Mapping[str, str], left_out: LeftOut) -> str:
+    """Read the value of an ``input`` element."""
+    kind = attributes.get("type", "text").strip().lower()
+    if kind in _BOX:
+        return f"{_BOX[kind]['checked' not in attributes]} "
+    if kind in _BUTTONS:
+        left_out.unread["buttons"] += 1
+        return ""
+    return "" if kind in _NO_VALUE else f" {attributes.get('value') or ''} "
 
 
 def _words(element: etree._Element) -> str:
@@ -152,25 +157,24 @@ def _words(element: etree._Element) -> str:
     return "".join(pieces)
 
 
-def is_hidden(tag: str, attributes: Container[str], style: Style) -> bool:
-    """Whether an element is not shown with all that is in it."""
+def find_form(tag: str, attributes: Container[str | bytes], style: Style) -> Literal["struck", "hidden"] | None:
+    """Find whether an element is struck out, or not shown, with all that is in it."""
+    if tag in STRUCK or "line-through" in f"{style.get('text-decoration')} {style.get('text-decoration-line')}":
+        return "struck"
     display = style.get("display")
-    if display is not None:
-        if display == "none":
-            return True
-    elif "hidden" in attributes or (tag == "dialog" and "open" not in attributes):
-        return True
+    is_closed = "hidden" in attributes or (tag == "dialog" and "open" not in attributes)
     opacity = style.get("opacity")
-    return (opacity is not None and _ZERO.fullmatch(opacity) is not None) or style.get("content-visibility") == "hidden"
+    is_hidden = (
+        tag in _NEVER_SHOWN
+        or (is_closed if display is None else display == "none")
+        or (opacity is not None and _ZERO.fullmatch(opacity) is not None)
+        or style.get("content-visibility") == "hidden"
+    )
+    return "hidden" if is_hidden else None
 
 
-def write_box(kind: str, *, is_checked: bool) -> str:
-    """Write a box to check, or a button of several to choose. Empty for other fields of a form."""
-    return f"{_BOX[kind][not is_checked]} " if kind in _BOX else ""
-
-
-def _inherit(unseen: frozenset[str], style: Style) -> frozenset[str]:
-    """The reasons why the text of an element is not shown, with those that it inherits."""
+def find_unseen(unseen: frozenset[str], style: Style) -> frozenset[str]:
+    """Find the reasons why the text directly in an element is not shown, with those that it inherits."""
     for name, value in style.items():
         if name == "visibility":
             is_unseen = value in ("hidden", "collapse")

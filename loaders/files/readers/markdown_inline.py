@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from loaders.readers.css import parse_declarations
-from loaders.readers.html import STRUCK
-from loaders.readers.html_inline import UNREAD, find_shift, is_hidden, write_box
+from loaders.readers.html_inline import UNREAD, find_form, find_shift, find_unseen, read_input
 from loaders.readers.inline import LeftOut, lower_text, raise_text
 
 _LINE: Final = re.compile(r"\n")
@@ -43,12 +42,22 @@ class _Open:
     end: int
 
 
+class _Edit(NamedTuple):
+    """A part of the text that is replaced, and the struck and hidden words in it."""
+
+    start: int
+    end: int
+    new: str = ""
+    struck: str = ""
+    hidden: str = ""
+
+
 @dataclass(slots=True)
 class _Rewriting:
     text: str
     left_out: LeftOut
     jsx: bool
-    edits: list[tuple[int, int, str]] = field(default_factory=list)
+    edits: list[_Edit] = field(default_factory=list)
     open: list[_Open] = field(default_factory=list)
 
     def scan(self, start: int, end: int, *, html: bool) -> None:
@@ -72,7 +81,7 @@ class _Rewriting:
                 closed = text.find("-->", at, end)
                 if closed >= 0:
                     self.left_out.comments += bool(text[at:closed].strip())
-                    self.edits.append((mark.start(), closed + 3, ""))
+                    self.edits.append(_Edit(mark.start(), closed + 3))
                     at = closed + 3
             elif kind == "tag":
                 at = self.read_tag(mark.start(), mark[0], end)
@@ -84,18 +93,15 @@ class _Rewriting:
                         self.left_out.comments += 1
                     elif inner not in ("' '", '" "', "{' '}"):
                         self.left_out.unread["JSX expressions"] += 1
-                    self.edits.append((mark.start(), closed, ""))
+                    self.edits.append(_Edit(mark.start(), closed))
                     at = closed
             elif kind == "tildes" and not html and len(mark[0]) == 2:
                 if opened is not None and not text[mark.start() - 1].isspace():
-                    self.strike(opened, at, text[opened + 2 : mark.start()])
+                    struck = _NOTATION.sub("", text[opened + 2 : mark.start()])
+                    self.edits.append(_Edit(opened, at, struck=struck))
                     opened = None
                 elif not text[at : at + 1].isspace():
                     opened = mark.start()
-
-    def strike(self, start: int, end: int, inner: str) -> None:
-        self.left_out.add_struck(_NOTATION.sub("", inner))
-        self.edits.append((start, end, ""))
 
     def read_tag(self, start: int, begun: str, end: int) -> int:
         """Read a tag, and return its end, or that of its name if it is none."""
@@ -106,8 +112,9 @@ class _Rewriting:
         if self.jsx and (name in ("", ">") or not name.islower()):
             if not begun.startswith("</") and name not in ("", ">"):
                 self.left_out.unread["JSX elements, whose content is read"] += 1
-            self.edits.append((start, closed if name != ">" else start + len(begun), ""))
-            return closed if name != ">" else start + len(begun)
+            end_of_tag = closed if name != ">" else start + len(begun)
+            self.edits.append(_Edit(start, end_of_tag))
+            return end_of_tag
         name = name.lower()
         if begun.startswith("</"):
             self.close(name, start, closed)
@@ -117,17 +124,12 @@ class _Rewriting:
             for match in _ATTRIBUTE.finditer(self.text, start + len(begun), closed)
         }
         style = {key: value for key, value, _ in parse_declarations(attributes.get("style", ""))}
-        decoration = f"{style.get('text-decoration')} {style.get('text-decoration-line')}"
-        what = ""
-        if name == "input":
-            kind = attributes.get("type", "").lower()
-            self.edits.append(
-                (start, closed, write_box(kind, is_checked="checked" in attributes) or attributes.get("value", ""))
-            )
-        elif name in STRUCK or "line-through" in decoration:
-            what = "struck"
-        elif name in ("template", "datalist") or is_hidden(name, attributes, style):
-            what = "hidden"
+        what: str = find_form(name, attributes, style) or ("hidden" if find_unseen(frozenset(), style) else "")
+        if what:
+            if name in _VOID:
+                self.edits.append(_Edit(start, closed))
+        elif name == "input":
+            self.edits.append(_Edit(start, closed, read_input(attributes, self.left_out)))
         elif name in UNREAD:
             self.left_out.unread[UNREAD[name]] += not (name == "img" and attributes.get("alt") == "")
             what = "" if name == "img" else "unread"
@@ -149,24 +151,25 @@ class _Rewriting:
         inner = self.text[opened.end : start]
         words = _NOTATION.sub("", inner)
         if opened.what == "struck":
-            self.strike(opened.start, end, inner)
+            self.edits.append(_Edit(opened.start, end, struck=words))
         elif opened.what == "hidden":
-            self.left_out.add_hidden(words)
-            self.edits.append((opened.start, end, ""))
+            self.edits.append(_Edit(opened.start, end, hidden=words))
         elif opened.what == "unread":
-            self.edits.append((opened.start, end, ""))
+            self.edits.append(_Edit(opened.start, end))
         elif "\n" not in inner and len(inner) <= _LONGEST_SHIFT:
             before = self.text[max(0, opened.start - 8) : opened.start]
             write = raise_text if opened.what == "sup" else lower_text
-            self.edits.append((opened.start, end, write(words, before)))
+            self.edits.append(_Edit(opened.start, end, write(words, before)))
 
     def write(self) -> str:
         """Write the text with all changes. Of changes within another one only the outer one counts."""
         pieces: list[str] = []
         at = 0
-        for start, end, new in sorted(self.edits, key=lambda edit: (edit[0], -edit[1])):
+        for start, end, new, struck, hidden in sorted(self.edits, key=lambda edit: (edit.start, -edit.end)):
             if start < at:
                 continue
+            self.left_out.add_struck(struck)
+            self.left_out.add_hidden(hidden)
             pieces += (self.text[at:start], new, "\n" * self.text.count("\n", start, end))
             is_between = start == 0 or self.text[start - 1].isspace()
             at = end + (not new and is_between and self.text.startswith(" ", end))
@@ -183,7 +186,7 @@ def rewrite(text: str, parser: MarkdownIt, left_out: LeftOut, *, jsx: bool = Fal
         start, end = lines[first], lines[min(last, len(lines) - 1)]
         if jsx and _MODULE.match(text, start):
             left_out.unread["imports and exports"] += 1
-            rewriting.edits.append((start, end - text.endswith("\n", 0, end), ""))
+            rewriting.edits.append(_Edit(start, end - text.endswith("\n", 0, end)))
         else:
             rewriting.scan(start, end, html=html)
     for each in rewriting.open:

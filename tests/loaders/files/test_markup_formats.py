@@ -23,6 +23,9 @@ def read(text: str, ending: str = ".md") -> FileText:
         ("pay ~~40~~ 55", "pay 55"),
         ("pay <del>40</del> <ins>55</ins>", "pay <ins>55</ins>"),
         ('pay <span style="display: none">40</span> 55', "pay 55"),
+        ('pay <b style="visibility:hidden">40</b> 55', "pay 55"),
+        ('pay <span style="font-size:0">40</span> 55', "pay 55"),
+        ("pay <input type=hidden value=40> 55", "pay 55"),
         ("pay <!-- not\n40 --> 55", "pay \n55"),
         ("pay `~~40~~` and \\~~41~~ from ~5 to ~6", "pay `~~40~~` and \\~~41~~ from ~5 to ~6"),
         ("    ~~code~~ <s>x</s>", "    ~~code~~ <s>x</s>"),
@@ -35,6 +38,11 @@ def read(text: str, ending: str = ".md") -> FileText:
 )
 def test_markdown_loses_what_is_struck_or_hidden_and_keeps_the_rest(source: str, text: str) -> None:
     assert read(source).text == text
+
+
+@pytest.mark.parametrize("source", ["pay ~~a <del>b</del> c~~ 55", "pay <s>a <del>b</del> c</s> 55"])
+def test_markdown_counts_words_that_are_struck_twice_once(source: str) -> None:
+    assert "3" in (read(source).warnings[0]).partition(":")[2]
 
 
 @given(
