@@ -109,7 +109,11 @@ class Snapshots:
                 self._pins[generation] += 1
         if not is_newest:
             return self._take_exactly(generation)
-        visibility = get_visibility()
+        try:
+            visibility = get_visibility()
+        except BaseException:
+            self._unpin(generation)
+            raise
         with self._state:
             if (made := self._find(generation)) is not None:  # there was perhaps a commit since
                 visibility = made.visibility

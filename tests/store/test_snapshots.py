@@ -11,9 +11,9 @@ from pathlib import Path
 import pyoxigraph
 import pytest
 
-from kg.errors import GoneError, InvalidInputError
+from kg.errors import GoneError, InvalidInputError, StoreError
 from kg.store.oxigraph import OxigraphStore
-from kg.store.protocol import Everything
+from kg.store.protocol import Everything, Visibility
 from kg.store.snapshots import Made, Snapshots
 from tests.store.conftest import titles
 
@@ -262,6 +262,18 @@ with OxigraphStore(Path(sys.argv[1])) as store:
         lines = (first + b"".join(reading)).split(b"\\r\\n")[1:-1]
         print(len(lines), len(set(lines)), all(b",0 " in line for line in lines))
 """
+
+
+def test_a_pin_that_fails_leaves_nothing_pinned(tmp_path: Path) -> None:
+    def fail() -> Visibility:
+        raise StoreError("the disk does not answer")
+
+    checkpoints = Checkpoints()
+    snapshots = Snapshots(tmp_path / "s", checkpoints, lambda: checkpoints.generation, min_interval_s=3600)
+    with pytest.raises(StoreError):
+        snapshots.pin(None, fail)
+    with snapshots.changing():
+        assert checkpoints.made == []
 
 
 @pytest.mark.long
