@@ -464,7 +464,7 @@ def best_of_each(
     too_many = known is not None and len(known.documents) > MANY_DOCUMENTS
     listed = None if too_many else _parents(reader, scope)
     if listed is None:
-        reader.ran.clear()  # an abandoned list selected nothing
+        reader.start_selection()  # an abandoned list selected nothing
         return _best_proposals(reader, asked, scope, page, None, first, DEEPEST)
     # proposals are limited to their units
     return _best_proposals(reader, asked, replace(scope, on_document=(), lists=()), page, listed, first, DEEPEST)

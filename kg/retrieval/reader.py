@@ -90,6 +90,8 @@ class Reader:
     def __init__(self, kg: KnowledgeGraph) -> None:
         self.kg = kg
         self.ran: list[Statement] = []
+        self._lookups: list[Statement] = []
+        """The queries that resolved the arguments."""
         self.truncated = False
         self._declares = False
         """Whether rows that user graphs take part in were read."""
@@ -275,6 +277,10 @@ class Reader:
         """Record a query whose answer was cached."""
         self.ran.append(Statement(purpose=purpose, sparql=query.strip()))
 
+    def start_selection(self) -> None:
+        """Take the queries so far as those that resolved the arguments: the next one selects the results."""
+        self._lookups, self.ran = self.ran, []
+
     def kept_by_iri(
         self,
         kind: str,
@@ -342,9 +348,9 @@ class Reader:
         next_offset: int | None = None,
         completeness: Completeness = "complete",
     ) -> R:
-        """Add the metadata to `result`. The first query is the one that selected the results.
+        """Add the metadata to `result`, with the query that selected the results: the first since `start_selection`.
 
-        Tools therefore clear `ran` once they have resolved their arguments.
+        If none has run since, since nothing meets the arguments, it is the first that resolved them.
         """
         with self.kg.reading() as lease:
             snapshot, remarks = self.kg.generation, lease.remarks
@@ -362,7 +368,7 @@ class Reader:
             completeness=completeness,
             total=total,
             next_offset=next_offset,
-            sparql=self.ran[:1],
+            sparql=(self.ran or self._lookups)[:1],
         )
         return result
 

@@ -138,7 +138,7 @@ def citations(
     kinds = [] if node is None else reader.rows("what it is", bind(CLASSES, iri=node))
     if node is None or not kinds:
         raise NotFoundError(f"iri: Unknown id {quoted(iri)}. {explain_missing(reader, iri, Resolved())}")
-    reader.ran.clear()
+    reader.start_selection()
     targets = [node] if direction == "cites" else find_targets(reader, node)
     found = [
         *([] if direction == "cited_by" else find_cited(reader, node)),

@@ -187,7 +187,7 @@ def list_claims(
     if municipality is not None and state is not None:
         where += _INSIDE
         terms["municipality"] = NamedNode(find_place(reader, municipality, state).iri)
-        reader.ran.clear()
+        reader.start_selection()
     rows = reader.rows(
         "claims by confidence",
         bind(

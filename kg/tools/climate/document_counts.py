@@ -52,7 +52,7 @@ def count_documents(kg: KnowledgeGraph) -> DocumentCounts:
     """Count the policy documents by place and year, and by year alone."""
     reader = Reader(kg)
     places = load_places(reader)
-    reader.ran.clear()
+    reader.start_selection()
 
     def read_places(rows: Sequence[Mapping[str, Term]], places: Places) -> list[DocumentCount]:
         found = []

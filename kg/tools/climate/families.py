@@ -181,7 +181,7 @@ def family_overview(
     )
     if language:
         scope = Scope((*scope.on_document, DOCUMENT_LANGUAGE), terms=scope.terms)
-    reader.ran.clear()
+    reader.start_selection()
     rows = reader.kept("families that the filters leave", scope.compile(FAMILIES), read_families)
     page = rows[offset : offset + limit]
     families = _families(reader, page)
@@ -266,7 +266,7 @@ def policy_lineage(
     bounded_page(limit, offset)
     reader = Reader(kg)
     family = find_family(reader, family_slug)
-    reader.ran.clear()
+    reader.start_selection()
     said: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     graphs: dict[str, str] = {}
     for row in reader.rows("documents of the family", bind(DOCUMENTS, family=family)):

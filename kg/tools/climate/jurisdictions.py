@@ -155,7 +155,7 @@ def jurisdiction_overview(
     places = load_places(reader)
     parts = _parts_in_use(reader, places, found)
     scope = compile_territory(territory)
-    reader.ran.clear()
+    reader.start_selection()
     [totals] = reader.kept("documents and families", scope.compile(TOTALS), list)
     kinds = _counts(reader, scope, "kind")
     corpus_types, languages = (_ranked(_counts(reader, scope, by)) for by in ("corpus_type", "language"))
@@ -239,7 +239,7 @@ def compare_jurisdictions(
         _territory(reader, "iso3_b", iso3_b),
     )
     scopes = compile_territory(territory_a), compile_territory(territory_b)
-    reader.ran.clear()
+    reader.start_selection()
     labels: dict[str, str] = {}
     counts: list[Mapping[str, int]]
     if by == "concept":

@@ -246,7 +246,7 @@ def concept_properties(
         counted = reader.kept("properties in use", ALL_PROPERTIES, read)
     else:
         concept = one(reader, "qid", qid)
-        reader.ran.clear()
+        reader.start_selection()
         start = direct_start(wikibase_of(concept.entity) or "")
         query = bind(PROPERTIES_OF, entity=NamedNode(concept.entity), start=Literal(start))
         counted = read(reader.rows("properties of the concept", query)) if start != direct_start("") else []

@@ -122,7 +122,7 @@ def concept_mentions(
         reader,
         SearchFilters(iso3=iso3 or [], place=place or [], language=language or [], corpus_type=corpus_type or []),
     )
-    reader.ran.clear()
+    reader.start_selection()
     families = {iri: {iri} for iri in asked}
     wide = False
     if narrower:

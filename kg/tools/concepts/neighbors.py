@@ -131,7 +131,7 @@ def concept_neighbors(
     chosen = [predicate_of(wikibase, text) for text in predicates or ()]
     if not chosen and wikibase is None:
         chosen = list(HIERARCHY)
-    reader.ran.clear()
+    reader.start_selection()
     notes: list[str] = []
     steps = _Steps(reader, wikibase, chosen, direction, notes)
     edges = steps.walk(concept.entity, hops)

@@ -140,8 +140,7 @@ def search_speeches(
     narrowed = [name for name, value in asdict(filters).items() if value]
     scope, notes = speech_scope(reader, filters, quoted=True)
     known, scope = list_known_speeches(reader, filters, scope)
-    looked_up = reader.ran[:]
-    reader.ran.clear()
+    reader.start_selection()
     required = clean_words(must or ())
     # The thresholds of relevance were measured on laws and encyclopedic claims. On speeches they would refuse 12 of 40
     # questions over the fixtures, all of them sentences in other words than the speech, and 2 of 30 over a real day.
@@ -149,9 +148,6 @@ def search_speeches(
     # climate (0.33). Keywords are never refused, nor is the length of the chunks the cause.
     asked = Asked(words, required, min_score, refuses=False)
     found = best_of_each(reader, asked, scope, limit=top_k, offset=offset, wide=filters.none, known=known)
-    # Where no speech passes the filters, nothing is ranked: the queries of the filters show that.
-    if not reader.ran:
-        reader.ran += looked_up
     speeches = load_speeches(reader, [unit.document for unit in found.units])
     results = _build_results(reader, found.units, speeches, words, neighbours)
     if found.completeness == "truncated":

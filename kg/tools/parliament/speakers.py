@@ -205,7 +205,7 @@ def list_speakers(
     text = None if query is None else clean_text("query", query, 300)
     held = set(find_offices(text, offices(reader))) if text is not None else set()
     wanted = None if text is None or held else _called(reader, text)
-    reader.ran.clear()
+    reader.start_selection()
     tallies: dict[tuple[str | None, str], _Tally] = defaultdict(_Tally)
     labelled: set[str] = set()
     for row in reader.kept("speakers", scope.compile(BY_SPEAKER), list):
@@ -307,7 +307,7 @@ def speech_stats(
     made = None if state else interjection_scope(reader, filters)
     if made is None:
         notes.append("interjections_made are not counted with a state: the record has no state of who interjects.")
-    reader.ran.clear()
+    reader.start_selection()
     groups = _counted(reader, scope, made, group_by)
     whole = groups
     if group_by == "topic":
@@ -342,7 +342,7 @@ def count_speeches_by_year(kg: KnowledgeGraph) -> YearlySpeeches:
     """Count the speeches of each party by year."""
     reader = Reader(kg)
     scope, _ = speech_scope(reader, SpeechFilters(None, None, None, None, None))
-    reader.ran.clear()
+    reader.start_selection()
 
     def read(rows: Sequence[Mapping[str, Term]]) -> dict[tuple[str | None, str | None], int]:
         return {

@@ -271,7 +271,7 @@ def how_voted(
     scope = _in_scope(reader, everything, bills, bill, division, chamber, (date_from, date_to), notes)
     people, recorded = _find_voters(reader, person, notes) if person else ({}, set[str]())
     parties = _find(reader, "party", party, PARTIES, find_parties, notes) if party else {}
-    reader.ran.clear()
+    reader.start_selection()
     covered = bool(scope)
     if not covered:
         notes.append(_not_covered(everything))

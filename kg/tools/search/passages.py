@@ -153,7 +153,7 @@ def search(
     reader = Reader(kg)
     scope, notes = compile_scope(reader, filters)
     concepts = resolve_concept_filter(reader, filters.concept_qids, notes)
-    reader.ran.clear()
+    reader.start_selection()
     asked = widen_query(words, concepts)
     required = clean_words(must or ())
     question = Asked(asked, required, min_score, typed=words)
@@ -285,7 +285,7 @@ def _list_all(
     bounded_page(limit, offset)
     reader = Reader(kg)
     scope, notes = compile_scope(reader, filters)
-    reader.ran.clear()
+    reader.start_selection()
     counts = None
     if facets:
         counts, partial = count_scope(reader, list(dict.fromkeys(facets)), scope)

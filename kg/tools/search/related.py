@@ -157,7 +157,7 @@ def related(
     _join_families(reader, topics)
     own = _domains_of(reader, units)
     wanted = {name: node for name, node in DOMAINS.items() if name not in own}
-    reader.ran.clear()
+    reader.start_selection()
     linked = _load_linked(reader, topics, wanted, scope, notes) if len(topics) else _Linked()
     if not len(topics):
         notes.append(f"{id} mentions no known concept and cites no known law. `search` finds texts by meaning.")
