@@ -6,13 +6,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeGuard
 
-from loaders.zoning.extraction.outline import get_lines_before
 from loaders.zoning.extraction.permission_levels import level_of
-from loaders.zoning.extraction.section_protocol import Cell, Section
+from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 
 CODE: Final = (
     r"(?:[A-Z]{1,4}(?:-[A-Z0-9]{1,4}(?:\.\d{1,2})?){1,3}"
@@ -21,6 +20,7 @@ CODE: Final = (
 """Pattern of codes that cannot be anything else: ``R-1-6``, ``C-UV``, ``B4``, ``RR-2.5``."""
 _LETTERS: Final = rf"(?:{CODE}|[A-Z]{{2,5}})"
 _ANY: Final = rf"(?:{_LETTERS}|[A-Z])"
+_SEPARATOR: Final = r"(?:, (?:and |or )?|,? and |,? or | ?/ ?| & )"
 _LABEL: Final = r"(?:\([A-Za-z0-9]{1,4}\) |[A-Za-z0-9]{1,3}\. )?"
 _ABOUT: Final = re.compile(r"\b(?:districts?|zones?|zoning|overlays?)\b", re.IGNORECASE)
 _KIND: Final = re.compile(
@@ -30,12 +30,35 @@ _KIND: Final = re.compile(
     r"|planned|rural|family|density)\b",
     re.IGNORECASE,
 )
-_HEADING: Final = re.compile(
-    rf"[“\"]?(?P<code>{CODE})[”\"]?\s*+(?:[-–—:,.]\s++|(?<=\s))(?P<name>[A-Z][^()]{{2,60}})"
-    rf"|(?P<name_first>[A-Z][^()]{{2,60}}?)[,:]?\s*+\([“\"]?(?P<code_last>{_LETTERS})[”\"]?\).*"
-    rf"|[“\"]?(?P<letters>[A-Z]{{1,5}})[”\"]?\s*+(?:[-–—:,.]\s++|(?<=\s))(?P<name_after>[A-Za-z][^()]{{2,60}}"
-    r"\b(?i:districts?|zones?|overlay)\.?)"
+_SOME_CODES: Final = rf"{CODE}(?:{_SEPARATOR}{CODE}){{0,20}}"
+_IN_BRACKETS: Final = re.compile(
+    rf"(?P<name>[A-Za-z][^()]{{2,80}}?)[,:]? ?\([“\"']?(?P<code>{_LETTERS})[”\"']?\)"
+    r"(?: (?i:zoning )?(?i:districts?|zones?|overlay)\b)?"
 )
+"""A name with its code in brackets. A heading may have several."""
+_CODES_FIRST: Final = re.compile(
+    rf"(?:(?i:the|zoning|district|zone) )*[“\"']?(?P<codes>{_SOME_CODES}|(?P<letters>[A-Z]{{1,5}}))(?![\w/])[”\"']?"
+    r"(?P<mark> ?[-–—:,.] ?| |$)(?P<name>[^()]{0,80})"
+)
+_CODE_LAST: Final = re.compile(
+    r"(?P<name>[A-Za-z][^():]{2,60}?)(?P<mark> ?[-–—:,] ?| )"
+    rf"[“\"']?(?P<codes>{_SOME_CODES}|(?P<letters>(?<=[“\"'])[A-Z]{{1,5}}))"
+    r"[”\"']?(?: (?i:districts?|zones?))?"
+)
+_STATUS: Final = re.compile(r"(?<!\s)\s*+[(\[](?:reserved|repealed|deleted)[^)\]]{0,80}[)\]]", re.IGNORECASE)
+OTHER_KIND: Final = re.compile(
+    r"\b(?:(?:of|outside|inside|by|against|to|from|with) (?:the )?district|each|every|any|all|other|school|fire"
+    r"|sanitary|sewer|water|soil|improvement|taxing|enterprise|assessment|flood|loading|building|clear|recovery|no|establish\w*"
+    r"|designat\w*|creat\w*)\b",
+    re.IGNORECASE,
+)
+"""Words of a district or zone of another kind than zoning."""
+_TOPIC: Final = re.compile(
+    r"\b(?:uses?|permitted|regulations?|standards?|requirements?|purpose|intent|signs?|parking|height|area|yards?|setbacks?"
+    r"|in|within|for|by|table|schedule|provisions?|limitations?|conditions?)\b",
+    re.IGNORECASE,
+)
+"""Words of a heading about a matter, not the name of a district: ``R-1 district regulations``."""
 _LINE: Final = re.compile(
     rf"{_LABEL}"
     rf"(?:[“\"]?(?P<code>{_ANY})[”\"]?(?: ?[-–—:|,.] ?| )(?:[Tt]he )?(?P<name>[A-Za-z][^\n.;|]{{2,60}})"
@@ -46,7 +69,6 @@ _DESCRIBED: Final = re.compile(
     r" (?:District|Zone|Overlay)) ?[:.–—-](?= [A-Z])"
 )
 """A line with the description of a district: ``R-1 Residence District: A district for houses``."""
-_SEPARATOR: Final = r"(?:, (?:and |or )?|,? and |,? or | ?/ ?| & )"
 _CODES: Final = re.compile(rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{0,20}})(?P<mark>[.:])(?= )")
 _ONE: Final = re.compile(_LETTERS)
 _EACH: Final = re.compile(rf"(?<![\w-]){CODE}(?![\w-])")
@@ -95,15 +117,19 @@ _NEXT_WORD: Final = re.compile(r"(?:[,;] (?:and )?| and (?=[^,;]{0,300}$))(?:the
 _TITLE_ALONE: Final = re.compile(
     r"(?!.*\b(?:in|for|within)\b)(?:the )?(?P<name>[A-Z][\w/'’ &,-]{2,60} (?:district|zone|overlay))", re.IGNORECASE
 )
-_LEAD: Final = re.compile(r"(?=[^\n]*?\b(?:districts|zones)\b)[^\n]*+(?<=:)", re.IGNORECASE)
+_LEAD: Final = re.compile(r"(?=[^\n]*?\b(?:districts|zones)\b)[^\n]*+(?<=[:.])", re.IGNORECASE)
+_GROUP: Final = re.compile(r"[A-Z][A-Za-z /&-]{2,60} (?i:districts|zones)[:.]?")
+"""A line that names the class of the districts below it in a list."""
 _ESTABLISHES: Final = re.compile(
     r"\b(?:divided|class\w*|establish\w*|following|these|created?|designated|(?:districts|zones) are)\b", re.IGNORECASE
 )
 _HEAD_OF_COLUMN: Final = re.compile(rf"({CODE})(?:[ \n]?[ *(:–-].{{0,60}})?", re.DOTALL)
+_HEADS_OF_COLUMN: Final = re.compile(rf"{CODE}(?:(?:{_SEPARATOR}|,?[ \n]){CODE}){{1,9}}")
 _HEADER_ROWS: Final = 4
 _ALIKE: Final = str.maketrans("0158l", "OISBI")
 _SHORT_TEXT: Final = 600
 _LONGEST_LINE: Final = 400
+_LONGEST_NAME: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +192,32 @@ def pick_best(several: Iterable[District]) -> Mapping[str, District]:
         known = found.get(district.code)
         if known is None or _rank(district) < _rank(known):
             found[district.code] = district
+    # A column may name a family of districts, as R1 for R1-50 and R1-60.
+    listed = [each.code for each in found.values() if each.listed]
+    for code in [code for code, each in found.items() if each.method == "table" and not each.listed]:
+        if any(other.startswith(code) and other != code for other in listed):
+            del found[code]
     # A district without a code may be the same as one with a code, or be written in two ways.
-    coded = {plain_name(each.name) for each in found.values() if each.code != each.name}
+    coded = {code: each for code, each in found.items() if each.code != each.name}
     named: dict[str, District] = {}
     for each in sorted((each for each in found.values() if each.code == each.name), key=_rank):
-        other = coded and each.method == "heading" and "overlay" not in each.name.casefold()
-        if plain_name(each.name) not in coded and not other:
+        if not find_named(each.name, coded):
             named.setdefault(plain_name(each.name), each)
     kept = {each.code for each in named.values()}
     return {code: each for code, each in sorted(found.items()) if code != each.name or code in kept}
+
+
+def find_named(words: str, known: Mapping[str, District]) -> Sequence[str]:
+    """Find the districts that have these words in their names: ``Office District`` is ``Office Building (O)``."""
+    said = _words_of(words)
+    names = {code: _words_of(each.name) for code, each in known.items() if each.name} if said else {}
+    return [code for code, name in names.items() if name == said] or [
+        code for code, name in names.items() if said <= name
+    ]
+
+
+def _words_of(name: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", plain_name(name))) - {"and", "or", "of"}
 
 
 def find_misprints(several: Sequence[District]) -> Mapping[str, District]:
@@ -341,10 +384,10 @@ def _known_codes(codes: str, known: Mapping[str, District]) -> Sequence[str]:
     return list(dict.fromkeys(each if each in known else patterns.names[each.casefold()] for each in found))
 
 
-def find_line_starts(text: str) -> Iterator[tuple[int, int, Sequence[str]]]:
+def find_line_starts(text: str, at: int = 0) -> Iterator[tuple[int, int, Sequence[str]]]:
     """Yield the lines that start with the codes of the districts that they are about: ``R-1-9, R-1-8: These
     districts``."""
-    for line in re.finditer(r"[^\n]+", text):
+    for line in re.compile(r"[^\n]+").finditer(text, at):
         if match := _CODES.match(text, line.start(), min(line.end(), line.start() + _LONGEST_LINE)):
             yield line.start(), match.end("codes"), [code[0] for code in _EACH.finditer(match["codes"])]
 
@@ -359,20 +402,20 @@ def plain_name(name: str) -> str:
     return " ".join(words.split())
 
 
-def find_columns(
+def find_column_codes(
     grid: Sequence[Sequence[Cell | None]], known: Mapping[str, District]
-) -> tuple[int, Mapping[int, str]] | None:
-    """Find the header row that names districts, and the columns of the districts."""
+) -> tuple[int, Mapping[int, Sequence[str]]] | None:
+    """Find the header row that names districts, and the districts of each of its columns. A cell may name several."""
     for number, row in enumerate(grid[:_HEADER_ROWS]):
         heads = {place: cell.text.strip() for place, cell in enumerate(row) if place and cell and cell.text.strip()}
-        found = {place: code for place, words in heads.items() if (code := _of_head(words, known)) is not None}
+        found = {place: codes for place, words in heads.items() if (codes := _of_head(words, known))}
         below = {cell.text.strip() for each in grid[number + 1 :] for cell in each[1:] if cell}
-        if not below.isdisjoint(found.values()):
+        if not below.isdisjoint(code for codes in found.values() for code in codes):
             continue  # marks of uses, not districts
         apart = len({cell.start for place, cell in enumerate(row) if place in heads and cell is not None})
         if found and len(found) * 2 >= apart and (len(found) > 1 or (apart == 1 and found.keys() <= heads.keys())):
             letters = {
-                place: words
+                place: [words]
                 for place, words in heads.items()
                 if re.fullmatch(r"[A-Z]{1,5}", words) and words not in ("USE", "USES")
             }
@@ -380,33 +423,31 @@ def find_columns(
     return None
 
 
-def _of_head(words: str, known: Mapping[str, District]) -> str | None:
-    """Parse the header of a column into a district."""
+def find_columns(
+    grid: Sequence[Sequence[Cell | None]], known: Mapping[str, District]
+) -> tuple[int, Mapping[int, str]] | None:
+    """Find the header row that names districts, and the first district of each of its columns."""
+    found = find_column_codes(grid, known)
+    return None if found is None else (found[0], {place: codes[0] for place, codes in found[1].items()})
+
+
+def _of_head(words: str, known: Mapping[str, District]) -> Sequence[str]:
+    """Parse the header of a column into districts: ``R-1``, ``R-1 (note 2)``, ``A-2 A-3 A-4``."""
     named = _of_known(known).names.get(plain_name(words)) if known else None
-    codes, end = parse_leading_codes(words, known)
     if named is not None:
-        return named
-    if len(codes) == 1 and (end == len(words) or words[end] in " \n*([:–-"):
-        return codes[0]
+        return [named]
+    codes, end = parse_leading_codes(words, known)
+    if codes and (end == len(words) or (len(codes) == 1 and words[end] in " \n*([:–-")):
+        return codes
+    several = _HEADS_OF_COLUMN.fullmatch(words)
     alone = _HEAD_OF_COLUMN.fullmatch(words)
-    return alone[1] if alone else None
+    return _EACH.findall(words) if several else [alone[1]] if alone else []
 
 
 def find_in_section(section: Section) -> Iterator[District]:
     """Yield the districts that a section names, once per place."""
-    heading = _HEADING.fullmatch(section.title)
     about = bool(_ABOUT.search(section.title)) or bool(_ABOUT.search(section.text[:_SHORT_TEXT]))
-    if heading and (about or (heading["code"] and _KIND.search(heading["name"]))):
-        code = heading["code"] or heading["code_last"] or heading["letters"]
-        name = heading["name"] or heading["name_first"] or heading["name_after"]
-        sure = "-" in code or any(character.isdigit() for character in code)
-        if (sure and not heading["letters"]) or _ABOUT.search(section.title):
-            article = code == "A" and name[:1].islower() and not _KIND.search(" ".join(name.split()[:-1]))
-            if not article:
-                yield District(code, _name(name), section.key, None, None, 0.9, "heading")
-    elif (alone := _TITLE_ALONE.fullmatch(section.title)) and plain_name(alone["name"]) not in ("", "zoning"):
-        name = _name(alone["name"].title() if alone["name"].isupper() else alone["name"])
-        yield District(name, name, section.key, None, None, 0.8, "heading")
+    yield from _in_heading(section, about=about)
     if not about:
         return
     yield from _in_lists(section)
@@ -417,6 +458,53 @@ def find_in_section(section: Section) -> Iterator[District]:
                 yield District(code, "", section.key, start, end, 0.8, "line")
     yield from _in_sentences(section)
     yield from _in_tables(section)
+
+
+def _in_heading(section: Section, *, about: bool) -> Iterator[District]:
+    """Yield the districts that a heading names: with codes, or one by its name alone."""
+    title = _STATUS.sub("", section.title).strip(" .:;")
+    found: list[tuple[str, str]] = []
+    for words in (*title.split(": ")[1:2], title):
+        found = found or [*_parse_codes(words, about=about)]
+    for code, name in found:
+        yield District(code, name, section.key, None, None, 0.9, "heading")
+    alone = None if found else _TITLE_ALONE.fullmatch(title)
+    if alone is not None and not OTHER_KIND.search(title) and not _TOPIC.search(title):
+        name = _name(alone["name"].title() if alone["name"].isupper() else alone["name"])
+        if plain_name(name) not in ("", "zoning", "use", "general", "special"):
+            yield District(name, name, section.key, None, None, 0.8, "heading")
+
+
+def _parse_codes(words: str, *, about: bool) -> Iterator[tuple[str, str]]:
+    """Parse the words of a heading into codes and names. `about`: the section is about districts."""
+    named = [*_IN_BRACKETS.finditer(words)]
+    if named and (about or any(_KIND.search(each["name"]) for each in named)):
+        for each in named:
+            name = re.sub(r"^(?:and|or|&) |^.*\b(?:in|for|within) (?:the )?", "", each["name"])
+            sure = "-" in each["code"] or any(map(str.isdigit, each["code"])) or _ABOUT.search(words)
+            if sure and not _TOPIC.search(name):
+                yield each["code"], _name(name)
+        return
+    match = (
+        _CODE_LAST.fullmatch(words)
+        if words[-1:] in "”\"'"
+        else _CODES_FIRST.match(words) or _CODE_LAST.fullmatch(words)
+    )
+    if match is None:
+        return
+    name = match["name"]
+    if match["letters"]:
+        # Letters may be a word, as in "LIGHT INDUSTRIAL DISTRICT" and "A list of districts".
+        word = (words.isupper() and not match["mark"].strip()) or match["letters"] in ("USE", "USES", "THE", "ALL")
+        article = match["letters"] == "A" and name[:1].islower() and not _KIND.search(" ".join(name.split()[:-1]))
+        if (word and words[-1] not in "”\"'") or article or not _ABOUT.search(words.replace(match["letters"], "")):
+            return
+    elif not (_KIND.search(name) or (about and (not name or name[:1].isupper() or _ABOUT.search(words)))):
+        return
+    codes = [match["letters"]] if match["letters"] else _EACH.findall(match["codes"])
+    topic = _TOPIC.search(name)
+    for code in codes:
+        yield code, _name(name[: topic.start()] if topic else name) if len(codes) == 1 else ""
 
 
 def _name(words: str) -> str:
@@ -459,12 +547,12 @@ def _in_tables(section: Section) -> Iterator[District]:
         grid = table.grid()
         if not grid or not grid[0]:
             continue
-        if (named := find_columns(grid, {})) is not None and len(named[1]) > 1:
-            for place, code in named[1].items():
-                cell = grid[named[0]][place]
-                if cell is not None:
-                    yield District(code, "", section.key, cell.start, cell.end, 0.7, "table")
-        yield from _in_pairs(section, table.start, grid)
+        if (named := find_column_codes(grid, {})) is not None and len(named[1]) > 1:
+            for place, codes in named[1].items():
+                if (cell := grid[named[0]][place]) is not None:
+                    for code in codes:
+                        yield District(code, "", section.key, cell.start, cell.end, 0.7, "table")
+        yield from _in_established(section, table, grid)
         heads = ["" if cell is None else cell.text for cell in grid[0]]
         symbol = next((place for place, words in enumerate(heads[:3]) if _SYMBOL.match(words)), None)
         if symbol is None and not _FIRST.match(heads[0]):
@@ -488,49 +576,94 @@ def _in_tables(section: Section) -> Iterator[District]:
             yield District(match[0], _name(words), section.key, cell.start, cell.end, 0.75, "table")
 
 
-def _in_pairs(section: Section, at: int, grid: Sequence[Sequence[Cell | None]]) -> Iterator[District]:
-    """Find the districts of a table of names and codes without a header, below ``divided into these districts:``."""
-    rows = [[cell for cell in row if cell is not None and cell.text.strip()] for row in grid]
-    if len(rows) < 2 or any(len(row) != 2 for row in rows):
+def _in_established(section: Section, table: Table, grid: Sequence[Sequence[Cell | None]]) -> Iterator[District]:
+    """Find the districts of a table with a column of codes, below ``divided into the following districts:``.
+
+    A row with a name alone is the class of the districts below it, or a district where there are none.
+    """
+    lead = _get_lead(section.text, table.start)
+    if lead is None:
         return
-    (lead,) = get_lines_before(section.text, at, 1)
-    if not (_LEAD.fullmatch(lead) and _ESTABLISHES.search(lead)):
+    rows = [[*{id(cell): cell for cell in row if cell is not None and cell.text.strip()}.values()] for row in grid]
+    places = [sum(_is_code(row[place]) for row in grid) for place in range(len(grid[0]))]
+    column = max(range(len(places)), key=lambda place: places[place])
+    if places[column] < 2:
         return
-    for first in (0, 1):
-        if all(re.fullmatch(_ANY, row[first].text.strip()) for row in rows):
-            for row in rows:
-                start, end = min(row[0].start, row[1].start), max(row[0].end, row[1].end)
-                name = _name(row[1 - first].text)
-                yield District(row[first].text.strip(), name, section.key, start, end, 0.95, "table")
-            return
+    found: list[District] = []
+    group, members, whole = "", 1, True
+    for number, cells in enumerate(rows):
+        code = grid[number][column]
+        names = [cell for cell in cells if cell is not code]
+        if code is not None and _is_code(code) and len(names) <= 3:
+            start, end = min(cell.start for cell in cells), max(cell.end for cell in cells)
+            name = next((_name(cell.text) for cell in names if not _is_code(cell)), "")
+            found.append(District(code.text.strip(), name, section.key, start, end, 0.95, "table", group))
+            members += 1
+        elif number >= table.header_rows and len(cells) == 1 and cells[0] is not code:
+            group, members = cells[0].text.strip(), 0
+        elif cells and number >= max(1, table.header_rows):
+            whole = False
+    yield from (replace(each, listed=lead if whole and members else None) for each in found)
+
+
+def _is_code(cell: Cell | None) -> TypeGuard[Cell]:
+    return cell is not None and re.fullmatch(_ANY, cell.text.strip()) is not None
+
+
+def _get_lead(text: str, at: int) -> tuple[int, int] | None:
+    """Get the offsets of the words before `at` that establish districts, if the last line before it has some."""
+    end = len(text[max(0, at - _LONGEST_LINE) : at].rstrip()) + max(0, at - _LONGEST_LINE)
+    start = text.rfind("\n", 0, end) + 1
+    sentence = max(start, text.rfind(". ", start, end - 1) + 2 if text.rfind(". ", start, end - 1) >= 0 else start)
+    established = _LEAD.match(text, start, end) is not None and _ESTABLISHES.search(text, start, end) is not None
+    return (sentence, end) if established else None
 
 
 def _in_lists(section: Section) -> Iterator[District]:
     """Find runs of at least two lines that are one district each. One without a code is known by its name."""
     run: list[District] = []
-    led = False
+    lead: tuple[int, int] | None = None
+    group = ""
     for line in [*re.finditer(r"[^\n]+", section.text), None]:
-        if line and (match := _DESCRIBED.match(section.text, *line.span())):
-            start, end = match.start("code"), match.end("name")
-            run.append(District(match["code"], _name(match["name"]), section.key, start, end, 0.95, "list"))
+        one = _parse_line(section, line, led=lead is not None) if line else None
+        if one is not None:
+            run.append(replace(one, group=group))
             continue
-        match = _LINE.match(section.text, line.start(), min(line.end(), line.start() + 120)) if line else None
-        if match and line and match.end() == line.end():
-            code, name = match["code"] or match["code_last"], match["name"] or match["name_first"]
-            letter = len(code) == 1 and (
-                line[0][len(code) :][:1] == "." or not (_ABOUT.search(name) or (led and match["code_last"]))
-            )
-            if not letter and level_of(name) is None:
-                run.append(District(code, _name(name), section.key, line.start(), line.end(), 0.95, "list"))
-                continue
-        alone = _NAME_ALONE.fullmatch(section.text, line.start(), line.end()) if line and led else None
-        if alone and level_of(alone["name"]) is None:
-            run.append(_of_name(alone["name"], section, *alone.span("name")))
+        if line and lead and _GROUP.fullmatch(line[0]):
+            group = line[0].strip(" :.")
             continue
         if len(run) > 1 and sum(bool(_KIND.search(each.name)) for each in run) * 2 >= len(run):
-            yield from run
-        run = []
-        led = line is not None and bool(_LEAD.fullmatch(line[0]) and _ESTABLISHES.search(line[0]))
+            # A short line after the list may be one more district.
+            whole = line is None or len(line[0]) > _LONGEST_NAME or line[0][-1] in ".:"
+            listed = lead if whole and _has_count(section.text, lead, len(run)) else None
+            yield from (replace(each, listed=listed) for each in run)
+        run, group = [], ""
+        lead = None if line is None else _get_lead(section.text, line.end())
+
+
+def _has_count(text: str, lead: tuple[int, int] | None, count: int) -> bool:
+    """Whether the words that establish a list state no other number of districts."""
+    said = re.search(r"\(?(\d{1,2})\)? (?:\w+ ){0,2}(?:districts|zones)\b", text[lead[0] : lead[1]]) if lead else None
+    return said is None or int(said[1]) == count
+
+
+def _parse_line(section: Section, line: re.Match[str], *, led: bool) -> District | None:
+    """Parse a line that is one district: ``R-1 Residence``, ``Farm (F)``, or a name alone in a list that is `led`."""
+    text = section.text
+    if match := _DESCRIBED.match(text, *line.span()):
+        return District(
+            match["code"], _name(match["name"]), section.key, match.start("code"), match.end("name"), 0.95, "list"
+        )
+    match = _LINE.match(text, line.start(), min(line.end(), line.start() + 120))
+    if match and match.end() == line.end():
+        code, name = match["code"] or match["code_last"], match["name"] or match["name_first"]
+        letter = len(code) == 1 and (
+            line[0][len(code) :][:1] == "." or not (_ABOUT.search(name) or (led and match["code_last"]))
+        )
+        if not letter and level_of(name) is None:
+            return District(code, _name(name), section.key, line.start(), line.end(), 0.95, "list")
+    alone = _NAME_ALONE.fullmatch(text, line.start(), line.end()) if led else None
+    return _of_name(alone["name"], section, *alone.span("name")) if alone and level_of(alone["name"]) is None else None
 
 
 _DEVELOPMENT: Final = re.compile(

@@ -18,7 +18,15 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from loaders.readers.headings import RANKS, SECTION, parse_heading
-from loaders.zoning.extraction.districts import CODE, District, codes_in_title, plain_name
+from loaders.zoning.extraction.districts import (
+    CODE,
+    OTHER_KIND,
+    District,
+    codes_in_title,
+    find_line_starts,
+    find_named,
+    plain_name,
+)
 from loaders.zoning.extraction.outline import find_label_end
 from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.readers.heading_sequences import parse_keys
@@ -34,20 +42,25 @@ _CLASS: Final = re.compile(
     rf"\b(?P<stems>{_STEM}(?:(?:, |,? and |,? or |/| & | ){_STEM}){{0,4}})(?: (?:zoning|use))? {_KIND_OF_PLACE}\b",
     re.IGNORECASE,
 )
+_WHOLE_NAME: Final = re.compile(
+    r"(?:the )?([A-Za-z][\w/&' -]{2,60}) (?:district|zone|districts|zones)\.?$", re.IGNORECASE
+)
 _EACH_STEM: Final = re.compile(_STEM, re.IGNORECASE)
 _EVERYWHERE: Final = re.compile(
     rf"\b(?:all|any|every|each) (?:of the )?(?:other )?(?:zoning |use )?{_KIND_OF_PLACE}\b", re.IGNORECASE
 )
 _ELSEWHERE: Final = re.compile(
-    r"\b(?:boundar\w+|lines?|edges?|next to|abut\w*|adjoin\w*|adjacent to|border\w*|near\w*|along|between"
-    r"|(?:other than|except|outside|not)(?: in)?) (?:of |to |from |in )?(?:(?:the|an?|any|each|all) )?"
+    r"\b(?:boundar\w+|lines?|edges?|next to|abut\w*|adjoin\w*|adjacent to|contiguous|from|border\w*|near\w*|along"
+    r"|between|(?:other than|except|outside|not)(?: in)?) (?:of |to |from |in )?(?:(?:the|an?|any|each|all) )?"
     rf"(?:(?!in\b|within\b)[\w./-]+,? ){{0,8}}?{_KIND_OF_PLACE}\b",
     re.IGNORECASE,
 )
 """Places next to a limit, or places that the words exclude."""
 _UNKNOWN: Final = re.compile(
-    rf"(?:the )?(?:{CODE}\b.*|(?:\S+ ){{0,2}}?(?:in|within|for|of) (?:the|an?|any) [A-Z].*)?\b{_KIND_OF_PLACE}\b.*"
-    rf"|(?:[\w/'’&.-]+,? ){{1,8}}{_KIND_OF_PLACE}(?: regulations)?",
+    rf"(?:the )?(?:(?-i:{CODE})\b.*|(?:\S+ ){{0,3}}?(?:in|within|for) (?:the|an?|any) (?-i:[A-Z]).*)\b{_KIND_OF_PLACE}"
+    r"\b.*"
+    r"|(?:the )?(?:(?!(?:of|the|in|for|to|against|by|with|from|on|at|outside)\b)[\w/'’&.-]+,? ){1,6}"
+    rf"{_KIND_OF_PLACE}(?: regulations)?",
     re.IGNORECASE,
 )
 _GENERAL: Final = re.compile(
@@ -125,6 +138,7 @@ class _Line:
 
 
 Place = tuple[Kind, tuple[str, ...]]
+_TOWN: Final[Place] = ("town", ())
 
 
 def get_scope(scopes: Sequence[Scope], offset: int) -> Scope:
@@ -140,26 +154,34 @@ def parse_scope(words: str, known: Mapping[str, District]) -> Place | None:
     said = _ELSEWHERE.sub(lambda match: " " * len(match[0]), words)
     if codes := codes_in_title(said, known):
         return "districts", tuple(codes)
+    for name in (*said.split(": ")[1:2], *_WHOLE_NAME.findall(said)):
+        codes = find_named(name, known)
+        # "Office District" may be one district, "Business Districts" and "Business" are a class.
+        if codes and (len(codes) == 1 or not _EACH_STEM.fullmatch(plain_name(name))):
+            return ("districts" if len(codes) == 1 else "class"), tuple(codes)
     if (found := _CLASS.search(said)) is not None:
-        return "class", tuple(_find_class(found["stems"], known))
-    if _EVERYWHERE.search(said):
-        return "all", ()
+        rest = said[found.end() :]
+        return "class", () if rest.startswith(":") else tuple(_find_class(found["stems"], known))
+    if (every := _EVERYWHERE.search(said)) is not None:
+        return ("class" if "other" in every[0].casefold() else "all"), ()
     return ("none", ()) if _names_unknown(said) else None
 
 
 def _find_class(stems: str, known: Mapping[str, District]) -> Iterator[str]:
-    """Yield the codes of the districts whose names or groups are of one of these kinds."""
-    kinds = [each[0].casefold() for each in _EACH_STEM.finditer(stems)]
+    """Yield the codes of the districts whose group, or name if there are no groups, is of one of these kinds."""
+    kinds = [each[0].casefold()[:7] for each in _EACH_STEM.finditer(stems)]
     if any(kind.startswith("non") for kind in kinds):
         return
+    grouped = any(kind in district.group.casefold() for kind in kinds for district in known.values())
     for code, district in known.items():
-        name = f"{district.name} {district.group}".casefold()
-        if any(kind[:7] in name for kind in kinds):
+        name = (district.group if grouped else district.name).casefold()
+        overlay = "overlay" in f"{district.name} {district.group}".casefold() and "overlay" not in kinds
+        if any(kind in name for kind in kinds) and not overlay:
             yield code
 
 
 def _names_unknown(words: str) -> bool:
-    match = _UNKNOWN.fullmatch(words.strip(" .:"))
+    match = None if OTHER_KIND.search(words) else _UNKNOWN.fullmatch(words.strip(" .:"))
     return match is not None and bool(re.search(r"\w", _GENERAL.sub("", plain_name(words))))
 
 
@@ -182,7 +204,8 @@ def find_code_scopes(sections: Iterable[Section], known: Mapping[str, District])
         if carried is not None and own is None:
             place = carried.kind, carried.codes
         over = next((_rank(each) for each in above if each.kind != SECTION), _LOWEST)
-        found[section.key], after = _partition(section, place, over, known)
+        inherited = next((outer for each in above if (outer := titles.get(each.key)) is not None), _TOWN)
+        found[section.key], after = _partition(section, place, known, over, inherited)
         carried = after or carried
     return found
 
@@ -195,7 +218,7 @@ def find_scopes(
     place = _find_place(section, above, titles, known)
     if carried is not None and titles[section.key] is None:
         place = carried.kind, carried.codes
-    return _partition(section, place, _LOWEST, known)[0]
+    return _partition(section, place, known)[0]
 
 
 def _above(section: Section, by_key: Mapping[str, Section]) -> Sequence[Section]:
@@ -215,6 +238,8 @@ def _find_place(
     section: Section, above: Sequence[Section], titles: Mapping[str, Place | None], known: Mapping[str, District]
 ) -> Place:
     """Find where a section applies by its heading path, and by its first words."""
+    if (leading := _find_leading(section.text, 0, known)) is not None:
+        return "districts", leading[1]
     path = next((place for each in (section, *above) if (place := titles.get(each.key)) is not None), None)
     start = section.text[:_START_OF_TEXT]
     opening = _OPENING.match(start, find_label_end(start, 0, len(start)))
@@ -222,10 +247,25 @@ def _find_place(
     if first is None and path is None and (stated := _STATED.search(start)) is not None:
         first = parse_scope(stated["where"], known)
     if path is None or first is None or first[0] == "none":
-        return path or first or ("town", ())
+        return path or first or _TOWN
     if path[0] == "districts" and first[0] == "districts":
         return first if set(first[1]) <= set(path[1]) else path
     return first if path[0] in ("class", "all", "none") and first[0] == "districts" else path
+
+
+def _find_leading(text: str, at: int, known: Mapping[str, District]) -> tuple[int, tuple[str, ...]] | None:
+    """Find the districts of the lines in a row from `at` that start with their codes: ``R-1, R-2: These districts``.
+
+    Return also the end of the last one.
+    """
+    codes: dict[str, None] = {}
+    while (line := next(find_line_starts(text, at), None)) is not None and line[0] == at:
+        if not any(code in known for code in line[2]):
+            break
+        codes.update(dict.fromkeys(code for code in line[2] if code in known))
+        end = text.find("\n", at)
+        at = len(text) if end < 0 else end + 1
+    return (at, tuple(codes)) if codes else None
 
 
 def _find_contradicted(sections: Sequence[Section], by_key: Mapping[str, Section]) -> set[str]:
@@ -245,18 +285,18 @@ def _find_contradicted(sections: Sequence[Section], by_key: Mapping[str, Section
 
 
 def _partition(
-    section: Section, place: Place, over: int, known: Mapping[str, District]
+    section: Section, place: Place, known: Mapping[str, District], over: int = _LOWEST, inherited: Place = _TOWN
 ) -> tuple[Sequence[Scope], Carried | None]:
     """Divide a text at its heading lines and at its labelled parts about districts.
 
-    `over` is the rank of the level that contains the section, which a heading that cannot be placed may have. Return
-    also the meaning of its last heading line for the sections after it.
+    `over` is the rank of the level that contains the section, which a heading that cannot be placed may have, and
+    `inherited` where that level applies. Return also the meaning of its last heading line for the sections after it.
     """
     text = section.text
     marks: list[tuple[int, int, Place]] = [(0, len(text), place)]
     """Start, end, and place. A later one beats those before it."""
     carried: Carried | None = None
-    lines = _find_lines(section, place, over, known)
+    lines = _find_lines(section, place, known, over, inherited)
     for number, line in enumerate(lines):
         end = lines[number + 1].start if number + 1 < len(lines) else len(text)
         marks.append((line.start, end, (line.kind, line.codes)))
@@ -274,17 +314,23 @@ def _partition(
     return scopes or [Scope(*place, 0, 0)], carried
 
 
-def _find_lines(section: Section, place: Place, over: int, known: Mapping[str, District]) -> Sequence[_Line]:
+def _find_lines(
+    section: Section, place: Place, known: Mapping[str, District], over: int, inherited: Place
+) -> Sequence[_Line]:
     """Find the heading lines in a text. Several in a row are a list, except a title below the name of its level."""
     text = section.text
-    tables = [(table.start, table.end) for table in section.tables]
+    apart = [(table.start, table.end) for table in section.tables]
+    # The items of a list of districts are no headings.
+    apart += [(each.start or 0, each.end) for each in known.values() if each.section == section.key and each.end]
     found: list[tuple[int, _Line]] = []
     lines = [*re.finditer(r"[^\n]+", text)]
     for number, line in enumerate(lines):
-        if len(line[0]) > _LONGEST or any(start <= line.start() < end for start, end in tables):
+        if len(line[0]) > _LONGEST or any(start < line.end() and line.start() < end for start, end in apart):
             continue
         below = bool(found) and found[-1][0] == number - 1 and found[-1][1].level
-        if (heading := _parse_line(line[0], ("town", ()) if below else place, known)) is not None:
+        trailing = number + 1 == len(lines)
+        within = _TOWN if below else inherited if trailing else place
+        if (heading := _parse_line(line[0], within, known, trailing=trailing)) is not None:
             rank, (kind, codes) = heading
             level = rank not in (None, _UNPLACED)
             rank = over if rank == _UNPLACED else rank
@@ -310,24 +356,35 @@ def _is_listed(found: Sequence[tuple[int, _Line]], at: int, count: int) -> bool:
     )
 
 
-def _parse_line(line: str, place: Place, known: Mapping[str, District]) -> tuple[int | None, Place] | None:
-    """Parse a line as a heading: the rank of the level that it names, and where the rest applies."""
+def _parse_line(
+    line: str, place: Place, known: Mapping[str, District], *, trailing: bool
+) -> tuple[int | None, Place] | None:
+    """Parse a line as a heading: the rank of the level that it names, and where the rest applies.
+
+    One at the end of a text (`trailing`) is the heading of the sections that follow.
+    """
     words = line[page.end() :] if (page := _PAGE.match(line)) is not None and _LEVEL.match(line, page.end()) else line
     if find_label_end(words, 0, len(words)) or " | " in words or _VERB.search(words) or words[-1] in ";,":
         return None
     level = parse_heading(words) if _LEVEL.match(words) else None
     if level is not None and level.kind in RANKS and (words.isupper() or level.title or words == line):
         return RANKS[level.kind], parse_scope(level.title, known) or ("none", ())
-    upper = words.isupper() and " " in words
+    upper = words.isupper() and (trailing or " " in words)
     if not (upper or _PLACE.search(words) or _CODE_FIRST.match(words)):
         return None
     if words[-1] == "." and not _PLACE.search(words):
         return None
     where = parse_scope(words.rstrip(".:"), known)
     if where is None:
-        return (_UNPLACED, ("none", ())) if upper and _PLACE.search(words) else None
+        if not (upper and (trailing or _PLACE.search(words))):
+            return None
+        return _UNPLACED, ("town" if place[0] == "town" else "none", ())
+    if where[0] == "none" and place[0] == "town" and not (upper or _CODE_FIRST.match(words)):
+        return None  # a term, as "Buffer zone"
     if where[0] == "districts" and not _is_whole_name(words, where[1], known):
         return None
+    if trailing:
+        return _UNPLACED, where
     if place[0] in ("town", "class", "all") or (where[1] and set(where[1]) <= set(place[1])):
         return None, where
     # A heading about another district than the section: the section may have ended before it.

@@ -298,13 +298,15 @@ class Findings:
         work = self._works[name]
         for code in sorted(work.unstated):
             district = work.code.districts.get(code)
-            node = mint("district", name, code)
-            if district is not None and self._verdicts.rejected.keys().isdisjoint(
-                self._verdicts.namings.get(node.value, ())
-            ):
+            if district is not None and not self._is_rejected(name, code):
                 shared, graph = work.shared.copy(), mint("graph", "ref", "district", name, code)
                 shared.district(code, district.name or None)
                 yield graph, shared.graphs[graph], mint("graph", "src", DOMAIN, name, district.section)
+
+    def _is_rejected(self, name: str, code: str) -> bool:
+        """Check whether a person rejected that a section names a district."""
+        namings = self._verdicts.namings.get(mint("district", name, code).value, ())
+        return not self._verdicts.rejected.keys().isdisjoint(namings)
 
     def _extract(self, section: Section, graph: NamedNode, work: _Work, name: str) -> _Found:
         """Extract the findings of one section."""
@@ -315,9 +317,10 @@ class Findings:
         above = code.above(section.key)
         quads = build_rules(section, shared, own, work.districts, code.index, above, state, reading)
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
-        quads += build_scopes(section, work.scopes.get(section.key, ()), shared, own, work.districts)
-        if work.listed is not None and work.listed.section == section.key:
-            quads += build_district_list(section, work.listed, shared, own, work.districts)
+        accepted = {each: found for each, found in work.districts.items() if not self._is_rejected(name, each)}
+        quads += build_scopes(section, work.scopes.get(section.key, ()), shared, own, accepted)
+        if work.listed is not None and work.listed.section == section.key and work.listed.codes == accepted.keys():
+            quads += build_district_list(section, work.listed, shared, own, accepted)
         read = None if reading is None else get_reading_graph(name, section.key)
         found = apply_reviews(quads, self._verdicts, lambda node: shared.graphs.get(get_shared_graph(node), ()))
         graphs = _select_needed(shared.graphs, found) if found.by else shared.graphs

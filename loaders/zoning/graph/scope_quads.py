@@ -25,18 +25,19 @@ def build_scopes(
     graph: NamedNode,
     known: Mapping[str, District],
 ) -> list[Quad]:
-    """Build the scopes of a section with text."""
+    """Build the scopes of a section with text. One of districts none of which are `known` is unknown."""
     iri = shared.section(section.key)
     quads: list[Quad] = []
     for number, scope in enumerate(scopes if section.text else ()):
-        node = mint_part(iri, "scope", number)
+        node, codes = mint_part(iri, "scope", number), [code for code in scope.codes if code in known]
+        kind = "none" if scope.kind == "districts" and not codes else scope.kind
         stated: list[Property] = [
             (RDF.type, KG.SectionScope),
             (DCTERMS.isPartOf, iri),
             (KG.start, Literal(scope.start)),
             (KG.end, Literal(scope.end)),
-            (KG.scopeKind, Literal(scope.kind)),
-            *((KG.appliesIn, _district(code, shared, known)) for code in scope.codes if code in known),
+            (KG.scopeKind, Literal(kind)),
+            *((KG.appliesIn, _district(code, shared, known)) for code in codes),
         ]
         quads += [Quad(node, predicate, value, graph) for predicate, value in stated]
     return quads

@@ -8,6 +8,7 @@ of that chapter.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -62,6 +63,8 @@ _NOT_IN_HEADINGS: Final = frozenset(
 """Elements that are inside a heading element only if that is never closed."""
 _EMPHASES: Final = frozenset({"b", "strong", "u", "em", "i", "span"})
 _LONGEST_TITLE: Final = 120
+_CONTENTS: Final = re.compile(r"(?:table of )?contents\W*|index\W*|(?:in|on) this page\W*", re.IGNORECASE)
+"""The heading of a part that lists others and is not law."""
 _FIRST: Final = frozenset("0123456789TtSsCcAaDdPp")
 
 
@@ -263,8 +266,36 @@ class _HtmlReader:
         headings = (_heading_in(each) for each in self.root.iter(*HEADINGS))
         return any(each is not None and each.kind == SECTION for each in headings)
 
+    def by_rank(self) -> None:
+        """Parse a file whose headings have no numbers: each heading element is a section, below that of the next higher
+        rank. A table of contents is left out."""
+        opened = [(1, draft) for draft in self.drafts.drafts]
+        top = {element for element in self.root.iter("h1") if opened and _line(element) == opened[0][1].line}
+        contents = Body()
+
+        def taken(text: str, inner: etree._Element) -> bool:
+            element = _heading_around(inner)
+            if element is None:
+                return False
+            if element in self.begun or element in top:
+                return self.is_in_title(element)
+            self.begun.add(element)
+            rank = int(str(element.tag)[1])
+            while opened and opened[-1][0] >= rank:
+                opened.pop()
+            draft = Draft(SECTION, "", _title_in(element), opened[-1][1] if opened else None, line=_line(element))
+            if _CONTENTS.fullmatch(draft.title):
+                draft.body = contents
+            else:
+                self.drafts.drafts.append(draft)
+            opened.append((rank, draft))
+            self.current = draft
+            return True
+
+        html_lines.write(self.root, self.body, taken)
+
     def by_lines(self) -> None:
-        """Parse a file without heading elements by its lines."""
+        """Parse a file without numbers in its heading elements by its lines, or by its headings if no line is one."""
         top = self.drafts.latest
         given: list[str] = []
         taken_at: list[range] = []
@@ -279,6 +310,9 @@ class _HtmlReader:
 
         html_lines.write(self.root, Body, collected)
         numbered = Numbered(given, self.drafts)
+        if not numbered.has_headings and sum(1 for _ in self.root.iter(*HEADINGS)) > 1:
+            self.by_rank()
+            return
         places = iter(taken_at)
 
         def taken(text: str, inner: etree._Element) -> bool:

@@ -38,6 +38,8 @@ _LONGEST_TITLE: Final = 80
 _SHORTEST_WRAPPED: Final = 40
 """Minimum characters of a line whose sentence may continue on the next line."""
 _START: Final = re.compile(r"title|sub|chapter|ch\.|art|div|part|app|sec|§|\d|[ivxlc]+\.[a-z]\.\d", re.IGNORECASE)
+_PAGE_BEFORE: Final = re.compile(r"\d{1,4}[A-Z]? (?=(?:title|chapter|article|part|division|appendix)\b)", re.IGNORECASE)
+_WHOLE_NUMBER: Final = re.compile(r"(?P<number>\d{1,4})(?P<point>[.:]?) (?P<title>[A-Z][^.;]{2,80})")
 _NEAREST: Final = 3
 """Lines below a heading without a title in which its title may be, after blank lines."""
 _RARE: Final = 4
@@ -72,6 +74,11 @@ class Numbered:
         self._lines, self._starts = _split_lines(given)
         self._found: Final = _find_headings(self._lines)
         self._title = ""
+
+    @property
+    def has_headings(self) -> bool:
+        """Whether any line opens a level."""
+        return bool(self._found.opening)
 
     def take(self, place: int, number: int | None) -> Iterator[str]:
         """Process the line at `place`, which is line `number` of the source: open its level, or yield its text.
@@ -167,7 +174,7 @@ def _find_headings(lines: Sequence[str]) -> _Found:
     for index, line in enumerate(lines):
         if "\t" in line or _START.match(line) is None:
             continue
-        heading = parse_heading(normalize_space(line))
+        heading = parse_heading(_without_page(normalize_space(line)))
         if heading is not None:
             given.append((index, heading))
             if _is_reference(heading, line, lines[index - 1] if index else ""):
@@ -180,12 +187,16 @@ def _find_headings(lines: Sequence[str]) -> _Found:
     inner = _find_below(sections, bare, lines)
     if inner:
         sections = [*sections, *inner]
-    elif len(sections) < max(_LEAST_SECTIONS, _sections_in(bare)):
+    elif len({heading.number for _, heading in sections}) < max(_LEAST_SECTIONS, _sections_in(bare)):
+        placed = _continuing(bare, others)
         chosen, found.naming = _of_one_style(
             bare, {heading.number for _, heading in others if heading.kind == "title"}, lines
         )
+        if not chosen and len(placed) == len(bare):
+            chosen = placed
         # "Section 5" at the start of a line is a reference, if sections are numbered without a word.
         sections = chosen if len(chosen) >= _LEAST_SECTIONS else [*sections, *chosen]
+        sections = sorted([*sections, *_find_whole_numbers(sections, lines)], key=lambda each: each[0])
     implied = find_implied(heading.number for _, heading in sections)
     title = ""
     for index, heading in others:
@@ -205,6 +216,14 @@ def _find_headings(lines: Sequence[str]) -> _Found:
             found.opening[index] = Heading(heading.kind, heading.number, title, heading.bare)
             found.titles.add(below)
     return found
+
+
+def _without_page(line: str) -> str:
+    """Remove the number of a page before the name of a level, as text out of a PDF has it: ``110 ARTICLE XXI``."""
+    page = _PAGE_BEFORE.match(line)
+    rest = line[page.end() :] if page is not None else line
+    heading = parse_heading(rest) if page is not None else None
+    return rest if heading is not None and heading.kind != SECTION and (rest.isupper() or heading.title) else line
 
 
 def _ascending_levels(levels: Sequence[_Placed], lines: Sequence[str]) -> list[_Placed]:
@@ -235,19 +254,14 @@ def _ascending_levels(levels: Sequence[_Placed], lines: Sequence[str]) -> list[_
 def _ascending_sections(bare: Sequence[_Placed], doubtful: Set[int], levels: Sequence[_Placed]) -> list[_Placed]:
     """Keep of each style the bare numbers that ascend. Where sections are numbered after the level above, as 7.1 in
     article VII, others weigh less."""
-    places = [index for index, _ in levels]
-    above = parse_keys(heading.number for _, heading in levels)
+    continuing = {index for index, _ in _continuing(bare, levels)}
     kept: list[_Placed] = []
     styles: dict[tuple[str, int], list[_Placed]] = {}
     for each in bare:
         styles.setdefault(_style(each[1].number), []).append(each)
     for own in styles.values():
         keys = parse_keys(heading.number for _, heading in own)
-        fits = []
-        for (index, _), key in zip(own, keys, strict=True):
-            at = bisect(places, index)
-            level = above[at - 1] if at else None
-            fits.append(key is not None and level is not None and key[: len(level)] == level)
+        fits = [index in continuing for index, _ in own]
         follows = sum(fits) * 5 > len(own) * 3
         candidates = [
             Candidate(
@@ -266,6 +280,35 @@ def _ascending_sections(bare: Sequence[_Placed], doubtful: Set[int], levels: Seq
         }
         kept += [own[place] for place in sorted(chosen)]
     return sorted(kept, key=lambda each: each[0])
+
+
+def _continuing(bare: Sequence[_Placed], levels: Sequence[_Placed]) -> list[_Placed]:
+    """Get the bare numbers that continue that of the level above, as 7.1 does in article VII."""
+    places = [index for index, _ in levels]
+    above = parse_keys(heading.number for _, heading in levels)
+    found = []
+    for each, key in zip(bare, parse_keys(heading.number for _, heading in bare), strict=True):
+        at = bisect(places, each[0])
+        level = above[at - 1] if at else None
+        if key is not None and level is not None and len(key) > len(level) and key[: len(level)] == level:
+            found.append(each)
+    return found
+
+
+def _find_whole_numbers(sections: Sequence[_Placed], lines: Sequence[str]) -> list[_Placed]:
+    """Find the headings with a whole number above sections that continue it: ``501 Residential Zone`` above 501.1."""
+    found: list[_Placed] = []
+    earlier, last = "", -1
+    for index, heading in sections:
+        first = re.split(r"[.\-]", heading.number)[0]
+        if heading.bare and first != heading.number and first != earlier:
+            for at in range(index - 1, last, -1):
+                match = _WHOLE_NUMBER.fullmatch(normalize_space(lines[at])) if lines[at].startswith(first) else None
+                if match is not None and match["number"] == first and (not match["point"] or match["title"].isupper()):
+                    found.append((at, Heading(SECTION, first, match["title"], bare=True)))
+                    break
+        earlier, last = first, index
+    return found
 
 
 def _is_reference(heading: Heading, line: str, before: str) -> bool:
@@ -317,7 +360,7 @@ def _is_end(line: str) -> bool:
 
 
 def _sections_in(bare: Sequence[_Placed]) -> int:
-    return len({heading.number for _, heading in bare if len(split_number(heading.number)) >= _LEAST_COMPONENTS})
+    return len({heading.number for _, heading in bare if _style(heading.number)[1] >= _LEAST_COMPONENTS})
 
 
 def _of_one_style(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,14 +11,30 @@ from typing import Final
 
 from kg.text import quoted
 from kg.vocabulary import sha256
-from loaders.readers.headings import PART, RANKS, SECTION, Heading, find_status, is_placed, split_number
-from loaders.zoning.readers.code_model import Section
+from loaders.readers.headings import (
+    LONGEST_RUN_IN,
+    PART,
+    RANKS,
+    SECTION,
+    Heading,
+    find_status,
+    is_placed,
+    parse_heading,
+    split_number,
+)
+from loaders.zoning.readers.code_model import Note, Section
 from loaders.zoning.readers.text_builder import Body, Content
 
 LONGEST_KEY: Final = 400
 """Maximum characters of a key. The second half of a longer one is replaced by a hash."""
 _CHAINS: Final = {2: ("chapter",), 3: ("title", "chapter"), 4: ("title", PART, "chapter")}
 """The levels that the leading components of a section's number mean, by the number of components."""
+_CONTENTS: Final = re.compile(
+    r"(?:(?:table of )?contents|sections?|articles?|chapters?|divisions?|parts?)\W*", re.IGNORECASE
+)
+"""The line above a table of contents."""
+_REFERENCES: Final = re.compile(r"cross[- ]references?\W*", re.IGNORECASE)
+"""The line above the references that a publisher adds to a level, next to its table of contents."""
 
 
 @dataclass(slots=True, eq=False)
@@ -99,14 +116,17 @@ class Drafts:
             return innermost
         known = self._numbered.get(above)
         if known is not None and known.kind == SECTION:
-            parent: Draft | None = known
+            # Document order beats numbers: article XIV.I, between 14.1 and 14.1.1, contains 14.1.1.
+            over = next((each for each in reversed(_line_of(known)) if each.kind != SECTION), None)
+            ended = innermost is not None and not innermost.implied and over is not innermost
+            parent: Draft | None = innermost if ended else known
         elif len(parts) < 2 or (innermost is not None and not self._leads(innermost, parts)):
             parent = innermost
         else:
             parent = self._level_of(draft, parts)
         if len(parts) > 1:
             self._number(draft)
-        elif draft.number.isdigit() and parent is None:
+        elif draft.number.isdigit():
             # Sections 1.1 and 1.2 may be below section 1.
             self._numbered[draft.number] = draft
         return parent
@@ -267,6 +287,8 @@ def build_sections(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Sec
         if draft.content is None:
             draft.content = (draft.body or Body()).content()
     given = _in_tree_order(_without_contents(_in_tree_order(given), warnings))
+    for draft in given:
+        _drop_entries(draft)
     taken: dict[str, Draft] = {}
     counts: dict[str, int] = defaultdict(int)
     siblings: dict[Draft | None, int] = defaultdict(int)
@@ -381,6 +403,32 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
         if draft.parent in left:
             draft.parent = left[draft.parent]
     return [draft for draft in drafts if draft not in left]
+
+
+def _drop_entries(draft: Draft) -> None:
+    """Drop the table of contents from the text of a level: lines in a row that are the headings of levels below it."""
+    if draft.body is None or not draft.children or draft.body.tables:
+        return
+    below = {(each.number, _normalize(each.title)) for child in draft.children for each in (child, *child.children)}
+    lines = draft.body.lines
+    entries = [
+        place
+        for place, line in enumerate(lines)
+        if (heading := parse_heading(line)) is not None and (heading.number, _normalize(heading.title)) in below
+    ]
+    if len(entries) < 2:
+        return
+    first, last = entries[0], entries[-1]
+    if any(len(line) > LONGEST_RUN_IN for line in lines[first:last]):
+        return
+    if first and _CONTENTS.fullmatch(lines[first - 1]):
+        first -= 1
+    kept, after = Body(notes=draft.body.notes), [*lines[:first], *lines[last + 1 :]]
+    references = next((place for place, line in enumerate(after) if _REFERENCES.fullmatch(line)), len(after))
+    for line in after[:references]:
+        kept.add(line)
+    kept.notes += [Note(line, "Cross References") for line in after[references + 1 :]]
+    draft.content = kept.content()
 
 
 def _warn_dropped(drafts: Sequence[Draft], left: Mapping[Draft, Draft], warnings: list[str]) -> None:

@@ -42,7 +42,8 @@ SIGNS
     ("lost", "codes"),
     [
         ("110 ARTICLE III\n\nM-1 MANUFACTURING DISTRICT", ["districts", "M-1"]),
-        ("M-1 MANUFACTURING DISTRICT", ["none"]),
+        ("M-1 MANUFACTURING DISTRICT", ["districts", "M-1"]),
+        ("M-1 MANUFACTURING DISTRICT\nIt is intended for factories.", ["none"]),
         ("M-7 RAILROAD DISTRICT", ["none"]),
         ("", ["none"]),
     ],

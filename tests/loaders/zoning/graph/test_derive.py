@@ -84,7 +84,7 @@ def test_everything_found_has_its_words_method_and_confidence(kg: KnowledgeGraph
         if q.predicate == OA.exact:
             start, end = (int(text_of(of[name][q.subject])) for name in (KG.start, KG.end))
             assert texts[of[OA.hasSource][q.subject]][start:end] == text_of(q.object)  # type: ignore[index]
-    kinds = (KG.UsePermission, KG.DimensionalStandard, KG.Definition, KG.CrossReference)
+    kinds = (KG.UsePermission, KG.DimensionalStandard, KG.Definition, KG.CrossReference, KG.DistrictList)
     nodes = {q.subject for q in own if q.predicate == RDF.type and q.object in kinds}
     namings = {q.subject for q in own if q.predicate == RDF.type and q.object == KG.DistrictNaming}
     for predicate in (KG.confidence, KG.method):
