@@ -12,7 +12,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -363,7 +363,9 @@ def _workbook(path: Path, left_out: LeftOut) -> Iterator[Iterator[tuple[object, 
                 raise SourceError(f"{path}: the workbook has no sheet")
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # some writers declare less than they write, and the rest would be left out
-            yield sheet.iter_rows(values_only=True)
+            inline = _read_inline(sheet, left_out)
+            rows = sheet.iter_rows(values_only=True)
+            yield _replace_cells(rows, inline) if inline else rows
     except broken as error:
         raise SourceError(f"{path}: not an xlsx workbook, or a broken one ({error})") from error
 
@@ -386,6 +388,40 @@ def open_workbook(stream: IO[bytes], left_out: LeftOut) -> Any:
     reader = Reader(stream, read_only=True, data_only=True)
     reader.read()
     return reader.wb
+
+
+def _read_inline(sheet: Any, left_out: LeftOut) -> dict[tuple[int, int], str]:
+    """Read the texts of cells that have them in runs of their own, by row and column: openpyxl joins all runs."""
+    from openpyxl.utils.cell import coordinate_to_tuple
+    from openpyxl.xml.constants import SHEET_MAIN_NS
+    from openpyxl.xml.functions import iterparse
+
+    with sheet._get_source() as stream:
+        if not any(b"<r>" in line or b":r>" in line for line in stream):
+            return {}
+    found: dict[tuple[int, int], str] = {}
+    row = column = 0
+    with sheet._get_source() as stream:
+        for event, node in iterparse(stream, events=("start", "end")):
+            kind = node.tag.removeprefix(f"{{{SHEET_MAIN_NS}}}")
+            if event == "start":
+                if kind == "row":
+                    row, column = int(node.get("r") or row + 1), 0
+                elif kind == "c":
+                    place = node.get("r")
+                    row, column = coordinate_to_tuple(place) if place else (row, column + 1)
+            elif kind == "is" and any(child.tag.endswith("}r") for child in node):
+                found[row, column] = read_runs(node, left_out)
+            elif kind == "row":
+                node.clear()
+    return found
+
+
+def _replace_cells(
+    rows: Iterable[tuple[object, ...]], texts: Mapping[tuple[int, int], str]
+) -> Iterator[tuple[object, ...]]:
+    for number, row in enumerate(rows, 1):
+        yield tuple(texts.get((number, place), value) for place, value in enumerate(row, 1))
 
 
 def _read_strings(stream: IO[bytes], left_out: LeftOut) -> Iterator[str]:

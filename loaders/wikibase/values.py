@@ -35,7 +35,7 @@ UNITLESS: Final = "http://www.wikidata.org/entity/Q199"
 _MEDIA: Final = "http://commons.wikimedia.org/wiki/Special:FilePath/"
 _COMMONS_DATA: Final = "http://commons.wikimedia.org/data/main/"
 _TIME: Final = re.compile(
-    r"([+-])([0-9]+)-(0[0-9]|1[0-2])-([0-2][0-9]|3[01])(T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)"
+    r"([+-])([0-9]{1,16})-(0[0-9]|1[0-2])-([0-2][0-9]|3[01])(T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)"
 )
 _DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _NOT_IN_IRI: Final = re.compile(r"[\x00-\x20<>\"{}|\\^`]")
@@ -142,6 +142,9 @@ def _time(time: str, timezone: int, before: int, after: int, precision: int, mod
         known = min(precision, YEAR if match[3] == "00" else MONTH if match[4] == "00" else precision)
     if known != precision:
         warning = f"the time {time} is less exact than its precision, {precision}; its precision is taken as {known}"
+    elif match is not None and not _has_day(match, known, model):
+        known = min(known, MONTH)
+        warning = f"the month of the time {time} has no such day; its precision is taken as {known}"
     elif before or after:
         warning = f"the time {time} is uncertain ({before} before, {after} after), which RDF does not state"
     iso = to_iso_time(time, known, model)
@@ -190,6 +193,14 @@ def to_iso_time(time: str, precision: int, model: str) -> str | None:
             day = 1
         day = min(day, count_days(year, month, "gregorian"))
     return f"{'-' if year < 0 else ''}{abs(year):04d}-{month:02d}-{day:02d}{clock}"
+
+
+def _has_day(match: re.Match[str], precision: int, model: str) -> bool:
+    """Whether the month of a time that is exact to a day has that day in its calendar."""
+    if precision < DAY or not (number := int(match[2])):
+        return True
+    year = number if match[1] == "+" else 1 - number
+    return int(match[4]) <= count_days(year, int(match[3]), "julian" if model == JULIAN else "gregorian")
 
 
 def _quantity(amount: str, unit: str, upper: str | None, lower: str | None) -> Value:

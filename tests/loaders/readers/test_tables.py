@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
+from openpyxl.cell.rich_text import CellRichText, TextBlock
+from openpyxl.cell.text import InlineFont
 
 from kg.errors import SourceError, StoreError
 from loaders.model import Snapshot
@@ -337,3 +339,18 @@ def test_a_workbook_that_is_broken_inside_is_named(part: str, content: bytes, tm
             broken.writestr(name, content if name == part else whole.read(name))
     with pytest.raises(SourceError, match=r"t\.xlsx: not an xlsx workbook, or a broken one"):
         read(path)
+
+
+def test_struck_words_of_a_cell_with_its_own_runs_are_left_out_and_counted(tmp_path: Path) -> None:
+    book = Workbook()
+    assert book.active is not None
+    book.active.append(["slug", "text"])
+    struck, raised = InlineFont(strike=True), InlineFont(vertAlign="superscript")
+    book.active.append(["s", CellRichText(TextBlock(struck, "20 feet "), "25", TextBlock(raised, "1"), " feet")])
+    path = tmp_path / "t.xlsx"
+    book.save(path)
+    with zipfile.ZipFile(path) as archive:
+        assert b"inlineStr" in archive.read("xl/worksheets/sheet1.xml")
+    table = open_sheet(path)
+    assert [row.cells for row in table.rows(["text"], "text")] == [["25¹ feet"]]
+    assert len(table.warnings) == 1

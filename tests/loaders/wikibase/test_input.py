@@ -18,14 +18,14 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
-from kg.vocabulary import SKOS
+from kg.vocabulary import SKOS, WIKIBASE
 from loaders.quarantine_retry import retry
 from loaders.sources import load
 from loaders.wikibase.entity_rdf import build_quads
 from loaders.wikibase.instances import CLIMATE, WIKIDATA, choose_instance, instance_at_address
 from loaders.wikibase.json_stream import parse_elements
 from loaders.wikibase.languages import to_language_tag, to_literal
-from loaders.wikibase.values import JULIAN, php_float, to_iri, to_iso_time
+from loaders.wikibase.values import JULIAN, parse_value, php_float, to_iri, to_iso_time
 from tests.loaders.wikibase.test_entity_rdf import GREGORIAN, asked, claim, item, number, text, time, write
 
 MONTH = claim("P2", time("+2031-05-00T00:00:00Z", 10), "time")["mainsnak"]
@@ -237,6 +237,29 @@ def test_each_datatype_has_the_value_that_wikibase_publishes(datatype: str, data
 )
 def test_a_time_is_an_xsd_date_time(value: str, precision: int, model: str, expected: str | None) -> None:
     assert to_iso_time(value, precision, model) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "model", "precision"),
+    [
+        ("+1700-02-29T00:00:00Z", GREGORIAN, 10),
+        ("+1700-02-29T00:00:00Z", JULIAN, 11),
+        ("+1701-02-29T00:00:00Z", JULIAN, 10),
+        ("-0001-02-29T00:00:00Z", GREGORIAN, 11),
+        ("+1999-04-31T00:00:00Z", GREGORIAN, 10),
+    ],
+)
+def test_a_day_that_its_month_has_not_is_known_to_the_month(value: str, model: str, precision: int) -> None:
+    snak = {"time": value, "timezone": 0, "before": 0, "after": 0, "precision": 11, "calendarmodel": model}
+    found = parse_value(WIKIDATA, "time", {"type": "time", "value": snak})
+    assert dict(found.node)[WIKIBASE.timePrecision] == Literal(precision)
+    assert (found.warning is None) == (precision == 11)
+
+
+@pytest.mark.parametrize("digits", [17, 5_000])
+def test_a_year_that_no_wikibase_has_is_refused(digits: int) -> None:
+    with pytest.raises(RecordError):
+        to_iso_time(f"+{'1' * digits}-01-01T00:00:00Z", 9, GREGORIAN)
 
 
 @given(st.dates(date(1, 1, 1)))
