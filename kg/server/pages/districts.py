@@ -45,11 +45,7 @@ def show(site: Site, request: Request, target: Target) -> Response:
         "uses": len(uses.result.permissions),
         "standards": [_show_standard(each) for each in standards.result.standards],
         "unsure": [_show_use(each) for each in uses.result.unsure],
-        # The tools to call, which follow, are for agents.
-        "gaps": [
-            gap.partition(": see ")[0].rstrip(".") + "."
-            for gap in dict.fromkeys(filter(None, (uses.result.incomplete, standards.result.incomplete)))
-        ],
+        "coverage": uses.result.coverage or standards.result.coverage,
         "more_uses": uses.result.next_offset is not None,
         "more_standards": standards.result.next_offset is not None,
         "sections": "/search?" + urlencode({"district": "/".join(parts_of(target.iri, iri_prefix("district")))}),

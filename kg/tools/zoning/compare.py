@@ -30,11 +30,9 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import natural_key, quoted
-from kg.tools.zoning.coverage import find_gaps
-from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place, get_section_key
-from kg.tools.zoning.rule_rows import load_rules
-from kg.tools.zoning.rule_search import RuleKind, find_unsure, follow_references
-from kg.tools.zoning.standard_subjects import build_use_test, is_general
+from kg.tools.zoning.governing_passages import has_text
+from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place
+from kg.tools.zoning.rule_search import RuleKind, count_rules, find_unsure, follow_references
 from kg.tools.zoning.term_lookup import (
     UNRECORDED,
     StandardType,
@@ -45,10 +43,9 @@ from kg.tools.zoning.term_lookup import (
     find_standard_types,
     load_vocabulary,
     no_match_message,
-    parse_use_kinds,
 )
-from kg.tools.zoning.use_conditions import add_conditions
 from kg.vocabulary import QUDT, UNIT
+from kg.zoning_summaries.use_names import parse_use_kinds
 
 MOST_PLACES: Final = 10
 SHOWN_DISTRICTS: Final = 60
@@ -132,15 +129,12 @@ class StandardRow(Lean):
 
 
 class PlaceCoverage(Lean):
-    """How much was read of the districts of one municipality: rules that the comparison lacks may be in the rest."""
+    """What the comparison may lack of the districts of one municipality: its sentences are not read."""
 
     municipality: str
     kind: Kind
-    complete: list[str] | None = Field(None, description="Districts of which all was understood")
-    not_understood: dict[str, int] | None = Field(None, description="Sentences that were not, by district")
-    without_section: list[str] | None = None
+    without_rule: list[str] | None = Field(None, description="Districts of which nothing was read")
     unsure: dict[str, int] | None = Field(None, description="Unsure rules, which are not compared, by district")
-    read: list[str] | None = Field(None, description="Sections to read")
 
 
 class ZoningComparison(Result):
@@ -189,18 +183,17 @@ def compare_zoning(
     for place, words in zip(places, known, strict=True):
         if not words.districts:
             notes.append(f"{place.quoted} has no recorded districts.")
-    kinds: list[tuple[Kind, RuleKind, str | None]] = []
+    kinds: list[tuple[Kind, RuleKind]] = []
     if use is not None or standard_type is None:
-        kinds.append(("use", "permission", use))
+        kinds.append(("use", "permission"))
     if standard_type is not None or use is None:
-        kinds.append(("standard", "standard", standard_type))
+        kinds.append(("standard", "standard"))
     coverage = [
         found
         for place, words in zip(places, known, strict=True)
-        for name, kind, asked in kinds
-        if (found := _check_place(reader, place, words, name, kind, asked)) is not None
+        for name, kind in kinds
+        if (found := _check_place(reader, place, words, name, kind)) is not None
     ]
-    is_complete = not any(each.not_understood or each.without_section or each.unsure for each in coverage)
     longest: Sequence[object] = uses if len(uses) > len(standards) else standards
     return reader.finish(
         ZoningComparison(
@@ -212,37 +205,21 @@ def compare_zoning(
         ),
         total=len(longest),
         next_offset=page_of(longest, offset, limit),
-        completeness="complete" if is_complete else "approximate",
+        completeness="approximate" if coverage else "complete",
     )
 
 
-def _check_place(
-    reader: Reader, place: Place, words: Vocabulary, name: Kind, kind: RuleKind, asked: str | None
-) -> PlaceCoverage | None:
-    """Check how much of the districts of a place was read. None without unsure rules and text."""
-    found = find_gaps(reader, kind, place, words.districts)
+def _check_place(reader: Reader, place: Place, words: Vocabulary, name: Kind, kind: RuleKind) -> PlaceCoverage | None:
+    """Check what was read of the districts of a place. None without unsure rules and text."""
     unsure = Counter(each.district or "" for each in find_unsure(reader, kind, words, words.districts))
-    if found is None and not unsure:
+    if not unsure and not has_text(reader, place):
         return None
-    gaps = [] if found is None else found.rank(asked)
-    counts = Counter(iri for gap in gaps for iri in gap.districts)
-    located = words.districts.keys() if found is None else found.located
-
-    def to_codes(iris: Iterable[str]) -> list[str]:
-        wanted = set(iris)
-        return [each.code for iri, each in words.districts.items() if iri in wanted]
-
-    def to_counts(counted: Mapping[str, int]) -> dict[str, int]:
-        return {each.code: counted[iri] for iri, each in words.districts.items() if counted.get(iri)}
-
+    counts = count_rules(reader, kind, place, words)
     return PlaceCoverage(
         municipality=place.shown,
         kind=name,
-        complete=to_codes(located - counts.keys() - unsure.keys()) or None,
-        not_understood=to_counts(counts) or None,
-        without_section=to_codes(words.districts.keys() - located) or None,
-        unsure=to_counts(unsure) or None,
-        read=list(dict.fromkeys(get_section_key(gap.section) for gap in gaps))[:NEAREST] or None,
+        without_rule=[each.code for iri, each in words.districts.items() if not counts.get(iri)] or None,
+        unsure={each.code: unsure[iri] for iri, each in words.districts.items() if unsure.get(iri)} or None,
     )
 
 
@@ -273,8 +250,6 @@ def _compare_uses(
             conditional = term_text(row["conditional"]) == "true"
             cells[fold(named.name)][place.iri][level].append(_Permission(code, iri_of(row["rule"]), conditional))
     order = sorted(cells, key=lambda name: (-len(cells[name]), natural_key(name)))
-    if wanted is not None:
-        _mark_conditional(reader, names, cells)
     if wanted is not None and len(order) > 1:
         called = shorten([names[name] for name in order])
         notes.append(
@@ -299,24 +274,6 @@ def _compare_uses(
         )
         for name in order
     ]
-
-
-def _mark_conditional(
-    reader: Reader, names: Mapping[str, str], cells: Mapping[str, Mapping[str, Mapping[str, list[_Permission]]]]
-) -> None:
-    """Mark the permissions with conditions that are only in the sentences that they rest on."""
-    listed = [
-        (names[name], several)
-        for name, by_place in cells.items()
-        for levels in by_place.values()
-        for several in levels.values()
-    ]
-    rules = load_rules(reader, {each.rule: "" for _, several in listed for each in several if not each.conditional})
-    for use, several in listed:
-        for place, each in enumerate(several):
-            rule = rules.get(each.rule)
-            if rule is not None and add_conditions(use, (span.text for span in rule.spans()), ()):
-                several[place] = each._replace(conditional=True)
 
 
 def _find_referring(
@@ -528,16 +485,15 @@ def _build_subject_test(
 ) -> Callable[[str | None], bool]:
     """Build a predicate on `applies_to`: whether it is the use asked for, or any use if none is."""
     uses = [each.choice for words in known for each in words.uses.values()]
-    if use is None:
-        return build_use_test(uses)
-    wanted, meant = _find_uses(clean_text("use", use, 300), places, known), parse_use_kinds(use)
+    wanted = None if use is None else _find_uses(clean_text("use", use, 300), places, known)
+    meant = parse_use_kinds("dwelling" if use is None else use)
 
     @cache
     def is_asked(applies_to: str | None) -> bool:
-        return applies_to is not None and (
-            meant <= parse_use_kinds(applies_to)
-            or not wanted.isdisjoint(fold(choice.label) for choice in find_spelled(applies_to, uses))
-        )
+        if applies_to is None:
+            return False
+        named = {fold(choice.label) for choice in find_spelled(applies_to, uses)}
+        return meant <= parse_use_kinds(applies_to) or bool(named if wanted is None else named & wanted)
 
     return is_asked
 
@@ -549,7 +505,7 @@ def _select_general(
 
     Those of a case are left out where the district has others. If nothing is left, the subjects of all are listed.
     """
-    general = [each for each in values if is_general(each.applies_to)]
+    general = [each for each in values if not each.applies_to]
     of_uses = [each for each in values if is_subject(each.applies_to)]
     kept = [*general, *of_uses] if use is not None else general or of_uses
     always = {each.district for each in kept if not each.conditional}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, NamedTuple, TypeVar
 
 from pydantic import Field
@@ -22,11 +23,12 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import natural_key, quoted
-from kg.tools.zoning.coverage import Coverage, NotUnderstood, check_coverage
+from kg.tools.zoning.governing_passages import FEW_TOKENS, MOST_TOKENS, Passage, find_law, has_text
 from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, find_place
 from kg.tools.zoning.rule_rows import Rule, RuleEvidence, load_evidence, load_rules
 from kg.tools.zoning.rule_search import (
     Found,
+    RuleKind,
     Selection,
     find_rules,
     find_unsure,
@@ -37,8 +39,8 @@ from kg.tools.zoning.rule_search import (
     separate,
     sort_by_confidence,
 )
-from kg.tools.zoning.standard_subjects import find_types_and_subject, is_about, list_subjects, separate_subjects
 from kg.tools.zoning.term_lookup import (
+    UNRECORDED,
     DistrictName,
     Named,
     StandardType,
@@ -50,30 +52,18 @@ from kg.tools.zoning.term_lookup import (
     find_named,
     find_nearest,
     find_spelled,
+    find_standard_types,
     join_names,
     load_vocabulary,
     match_note,
     no_match_message,
-    parse_use_kinds,
 )
-from kg.tools.zoning.unrecorded import (
-    UnlistedUses,
-    describe_gaps,
-    describe_unlisted,
-    describe_unrecorded,
-    find_mentions,
-    find_unlisted,
-)
-from kg.tools.zoning.use_conditions import add_conditions
 from kg.vocabulary import KG, SKOS
+from kg.zoning_summaries.use_names import parse_use_kinds
 
-MOST_NAMES: Final = 6
-"""Maximum number of names of a use that are looked for in texts."""
 SHOWN_ODDS: Final = 5
 ALIKE: Final = 80
 """Least similarity, of 100, of two words in names of uses that are suggested."""
-SHOWN_ONLY_FOR: Final = 5
-"""Maximum number of standards for other subjects in an answer."""
 SHOWN_UNSURE: Final = 10
 """Maximum number of unsure rules in an answer."""
 
@@ -98,23 +88,17 @@ class Permission(Lean):
 class PermissionResult(Result):
     """Permissions by district and use."""
 
-    layout: ClassVar[Layout] = Layout(paged=("permissions", "not_understood"))
+    layout: ClassVar[Layout] = Layout(paged=("permissions",))
 
     municipality: str
     state: str
     permissions: list[Permission]
-    incomplete: str | None = Field(
-        None, description="Gaps of the answer, and the sections to read", exclude_if=operator.not_
-    )
-    not_understood: list[NotUnderstood] = Field(
-        default_factory=list, description="Sentences that may have more permissions", exclude_if=operator.not_
-    )
-    not_understood_total: int | None = None
-    uses_not_listed: list[UnlistedUses] = Field(
+    law: list[Passage] = Field(
         default_factory=list,
-        description="If no permission is recorded: sentences that prohibit uses that are not listed",
+        description="Passages in the scope of the districts, verbatim, best first",
         exclude_if=operator.not_,
     )
+    coverage: str | None = Field(None, description="What was read, and what may be missing")
     unsure: list[Permission] = Field(
         default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
     )
@@ -139,23 +123,17 @@ class Standard(Lean):
 class StandardResult(Result):
     """Standards by district and type."""
 
-    layout: ClassVar[Layout] = Layout(paged=("standards", "not_understood"))
+    layout: ClassVar[Layout] = Layout(paged=("standards",))
 
     municipality: str
     state: str
     standards: list[Standard]
-    incomplete: str | None = Field(
-        None, description="Gaps of the answer, and the sections to read", exclude_if=operator.not_
-    )
-    not_understood: list[NotUnderstood] = Field(
-        default_factory=list, description="Sentences that may have more standards", exclude_if=operator.not_
-    )
-    only_for: list[Standard] = Field(
+    law: list[Passage] = Field(
         default_factory=list,
-        description="For a subject or case that was not asked about; they do not answer the question",
+        description="Passages in the scope of the districts, verbatim, best first",
         exclude_if=operator.not_,
     )
-    not_understood_total: int | None = None
+    coverage: str | None = Field(None, description="What was read, and what may be missing")
     unsure: list[Standard] = Field(
         default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
     )
@@ -173,21 +151,19 @@ def kg_query_permissions(
     """Look up which uses are permitted in which districts, and on which conditions.
 
     Use to find out where a use is allowed. Returns permissions: district, use, permission (as_recorded: the source's
-    word), conditions, review_section, section_ref, evidence. An unlisted use is unrecorded, not prohibited.
+    word), conditions, review_section, section_ref, evidence; then law: the passages that govern, verbatim. An unlisted
+    use is unrecorded, not prohibited.
     Example: kg_query_permissions(municipality="Quarry Bend", state="UT", district="R-1", use="duplex").
     Next: `kg_query_section` with a section_ref.
     """
     bounded_page(limit, offset)
-    reader, notes = Reader(kg), list[str]()
-    place = find_place(reader, municipality, state)
-    words = load_vocabulary(reader, place)
-    districts = words.districts if district is None else find_named("district", district, words.districts, place, notes)
-    uses = words.uses if use is None else _find_uses(reader, words, districts, use, place, notes)
-    asked = districts
+    asked = _Asked.parse(kg, "permission", municipality, state, district, use)
+    reader, words, notes, districts = asked.reader, asked.words, asked.notes, asked.districts
+    uses = words.uses if use is None else _find_uses(asked, use)
     reader.ran.clear()
     is_complete = True
     if use is None:
-        selected = select_page(reader, "permission", place, words, districts, offset, limit)
+        selected = select_page(reader, "permission", asked.place, words, districts, offset, limit)
         unsure = find_unsure(reader, "permission", words, districts)
     else:
         selected, unsure, districts, is_complete = _select_permissions_of_use(
@@ -210,55 +186,106 @@ def kg_query_permissions(
     page = load_with_evidence(reader, selected.found[start : start + limit])
     reported_page, overruled = _separate_overruled(reader, page, selected.found, _Key.of_use(words))
     permissions = to_permissions(reported_page)
-    result = PermissionResult(municipality=place.name, state=place.short_state, permissions=permissions, notes=notes)
+    result = PermissionResult(
+        municipality=asked.place.name, state=asked.place.short_state, permissions=permissions, notes=notes
+    )
     result.places = _find_places(page, reported_page)
     _add_unsure(reader, result.unsure, unsure, overruled, notes, to_permissions, is_first=not offset)
     notes += _note_differences(
         ((each.use, "in", each.district, *each.conditions), each.permission or each.as_recorded or "", each.evidence)
         for each in [*permissions, *to_permissions(overruled)]
     )
-    if not total and use is not None and district is not None:
-        notes += _note_other_districts(reader, words, uses)
     if use is not None:
-        similar = _find_similar_uses(reader, words, asked, use, uses)
+        if not total and district is not None and uses:
+            notes += _note_other_districts(reader, words, uses)
+        similar = _find_similar_uses(reader, words, asked.districts, use, uses)
         notes += similar
         is_complete = is_complete and (total > 0 or not similar)
     if not total:
-        if use is not None:
-            result.uses_not_listed = find_unlisted(reader, place, asked, words.districts)
-            said = dict.fromkeys([use, *(each.name for each in uses.values())][:MOST_NAMES])
-            mentions = sorted(
-                {ref for name in said for ref in find_mentions(reader, place, asked, words.districts, name)}
-            )
-            if mentions:
-                notes.append(f"The text of {shorten(mentions)} has these words. Read it with kg_query_section.")
-        notes.append(_note_nothing(place, "permission", bool(words.uses), result.uses_not_listed))
-    coverage = check_coverage(reader, "permission", place, districts, words.districts, use)
-    _add_gaps(result, coverage, offset, limit)
+        notes.append(_note_nothing(asked.place, "permission", bool(words.uses)))
+    asked.add_law(result, total, offset)
     result.notes = notes
-    is_complete = is_complete and coverage.is_complete and not unsure
     return reader.finish(
         result,
         total=total,
-        next_offset=page_of(range(max(total, len(coverage.gaps))), offset, limit),
-        completeness="complete" if is_complete else "approximate",
+        next_offset=page_of(range(total), offset, limit),
+        completeness="complete" if is_complete and not asked.has_text and not unsure else "approximate",
     )
 
 
-def _find_uses(
-    reader: Reader, words: Vocabulary, districts: Mapping[str, Named], use: str, place: Place, notes: list[str]
-) -> Mapping[str, Named]:
-    """Find the uses that `use` names. Raises NotFoundError with similar names, and with where the code may list it."""
+@dataclass(slots=True)
+class _Asked:
+    """The place and the districts of a question, and the passages that govern it."""
+
+    reader: Reader
+    kind: RuleKind
+    place: Place
+    words: Vocabulary
+    notes: list[str]
+    has_text: bool
+    districts: Mapping[str, Named]
+    """Those asked for, or all."""
+    district: str | None
+    """The words for the district."""
+    about: str | None
+    """The use or the type of standard, in the words of the question."""
+    is_known: bool = True
+    """Whether the district is known, if one was asked for."""
+
+    @classmethod
+    def parse(
+        cls, kg: KnowledgeGraph, kind: RuleKind, municipality: str, state: str, district: str | None, about: str | None
+    ) -> _Asked:
+        """Find the place and the districts. Raises NotFoundError for an unknown place.
+
+        An unknown district is an error only where no text of the code is loaded: the list of districts that were read
+        may not be whole.
+        """
+        reader, notes = Reader(kg), list[str]()
+        place = find_place(reader, municipality, state)
+        words = load_vocabulary(reader, place)
+        asked = cls(reader, kind, place, words, notes, has_text(reader, place), words.districts, district, about)
+        if district is not None:
+            try:
+                asked.districts = find_named("district", district, words.districts, place, notes)
+            except NotFoundError as error:
+                if not asked.has_text:
+                    raise
+                asked.districts, asked.is_known = {}, False
+                notes.append(f"{error} The code may have districts that were not read.")
+        return asked
+
+    def add_law(self, result: PermissionResult | StandardResult, total: int, offset: int) -> None:
+        """Add the passages that govern the question, on the first page, and the line on what was read."""
+        if not self.has_text:
+            return
+        if not offset:
+            districts = self.districts if self.district is not None and self.is_known else None
+            law = find_law(
+                self.reader, self.kind, self.place, districts, self.words.districts, self.about, self.district,
+                FEW_TOKENS if total else MOST_TOKENS,
+            )  # fmt: skip
+            result.law = [*law.passages]
+            result.coverage = (
+                f"Read: tables, lists and label lines; sentences are quoted. {len(law.passages)} of {law.in_scope} "
+                "sections in scope are quoted, best first."
+            )
+
+
+def _find_uses(asked: _Asked, use: str) -> Mapping[str, Named]:
+    """Find the uses that `use` names. Without any, an error with similar names where no text of the code is loaded."""
     try:
         plain = {
             iri: each
-            for iri, each in words.uses.items()
+            for iri, each in asked.words.uses.items()
             if not is_reference(each.name) or use.strip().strip("<>") in (each.iri, *each.choice.names)
         }
-        return find_named("use", use, plain, place, notes)
+        return find_named("use", use, plain, asked.place, asked.notes)
     except NotFoundError as error:
-        more = describe_unrecorded(reader, place, words, districts, use.strip())
-        raise NotFoundError(f"{error} {more}".strip()) from None
+        if not asked.has_text:
+            raise
+        asked.notes.append(str(error).removesuffix(UNRECORDED))
+        return {}
 
 
 def _select_permissions_of_use(
@@ -292,7 +319,7 @@ def to_permission(rule: Rule, evidence: RuleEvidence, use: str, district: Named)
         use=use,
         permission=rule.code(KG.permissionLevel),
         as_recorded=rule.one(KG.rawLevel),
-        conditions=add_conditions(use, (span.text for span in evidence.spans or ()), rule.all(KG.condition)),
+        conditions=rule.all(KG.condition),
         review_section=rule.section(KG.reviewSection),
         section_ref=rule.section(KG.definedIn),
         evidence=evidence,
@@ -311,29 +338,20 @@ def kg_query_standards(
     """Look up dimensional standards of districts: lot area, setbacks, height, coverage, density, parking.
 
     Use for sizes, heights and distances. Returns standards: bound, value with unit if it is a number, raw_value,
-    applies_to, conditions, section_ref, evidence.
+    applies_to, conditions, section_ref, evidence; then law: the passages that govern, verbatim.
     Example: kg_query_standards(municipality="Quarry Bend", state="UT", district="R-1", standard_type="setback").
     Next: `compare_zoning` for other places.
     """
     bounded_page(limit, offset)
-    reader, notes = Reader(kg), list[str]()
-    place = find_place(reader, municipality, state)
-    words = load_vocabulary(reader, place)
-    districts = words.districts if district is None else find_named("district", district, words.districts, place, notes)
+    asked = _Asked.parse(kg, "standard", municipality, state, district, standard_type)
+    reader, words, notes, districts = asked.reader, asked.words, asked.notes, asked.districts
     reader.ran.clear()
     if standard_type is None:
         selected, unsure = _select_standards(
-            reader, place, words, districts, offset, limit, is_general=district is None
+            reader, asked.place, words, districts, offset, limit, is_general=district is None
         )
-        only_for: list[Found] = []
     else:
-        try:
-            selected, unsure, only_for = _select_standards_of_type(
-                reader, place, words, districts, standard_type, notes, is_general=district is None
-            )
-        except NotFoundError as error:
-            more = describe_gaps(reader, "standard", place, words, districts, standard_type.strip())
-            raise NotFoundError(" ".join((str(error), *more))) from None
+        selected, unsure = _select_standards_of_type(asked, standard_type, is_general=district is None)
     at = _ranks(districts)
     selected.found.sort(
         key=lambda each: (at.get(each.district or "", len(at)), each.about, not each.is_stated, each.iri)
@@ -351,10 +369,10 @@ def kg_query_standards(
     page = load_with_evidence(reader, selected.found[start : start + limit])
     reported_page, overruled = _separate_overruled(reader, page, selected.found, _Key.of_standard())
     standards = to_standards(reported_page)
-    result = StandardResult(municipality=place.name, state=place.short_state, standards=standards, notes=notes)
+    result = StandardResult(
+        municipality=asked.place.name, state=asked.place.short_state, standards=standards, notes=notes
+    )
     result.places = _find_places(page, reported_page)
-    if not offset:
-        result.only_for = to_standards(load_with_evidence(reader, only_for[:SHOWN_ONLY_FOR]))
     _add_unsure(reader, result.unsure, unsure, overruled, notes, to_standards, is_first=not offset)
     notes += _note_differences(
         (
@@ -366,17 +384,15 @@ def kg_query_standards(
         for each in [*standards, *to_standards(overruled)]
         if each.district is not None
     )
-    if not total and not only_for:
-        notes.append(_note_nothing(place, "standard", bool(words.districts)))
-    coverage = check_coverage(reader, "standard", place, districts, words.districts, standard_type)
-    _add_gaps(result, coverage, offset, limit)
+    if not total:
+        notes.append(_note_nothing(asked.place, "standard", bool(words.districts)))
+    asked.add_law(result, total, offset)
     result.notes = notes
-    is_complete = coverage.is_complete and not unsure
     return reader.finish(
         result,
         total=total,
-        next_offset=page_of(range(max(total, len(coverage.gaps))), offset, limit),
-        completeness="complete" if is_complete else "approximate",
+        next_offset=page_of(range(total), offset, limit),
+        completeness="approximate" if asked.has_text or unsure else "complete",
     )
 
 
@@ -407,63 +423,43 @@ def _select_standards(
 
 
 def _select_standards_of_type(
-    reader: Reader,
-    place: Place,
-    words: Vocabulary,
-    districts: Mapping[str, Named],
-    standard_type: str,
-    notes: list[str],
-    *,
-    is_general: bool,
-) -> tuple[Selection, Sequence[Found], list[Found]]:
+    asked: _Asked, standard_type: str, *, is_general: bool
+) -> tuple[Selection, Sequence[Found]]:
     """Select all standards of the types that `standard_type` means, and find the unsure ones. Matches become notes.
 
-    Returns also those for a subject or case that was not asked about, where there are no others. `is_general` includes
-    the standards that name no district; else they are counted.
+    `is_general` includes the standards that name no district; else they are counted. Without a type, an error with
+    similar ones where no text of the code is loaded.
     """
+    reader, words, districts = asked.reader, asked.words, asked.districts
     reported, unsure = (
         [*of_districts, *general]
         for of_districts, general in zip(
             find_rules(reader, "standard", words, words.districts),
-            find_without_district(reader, words, place),
+            find_without_district(reader, words, asked.place),
             strict=True,
         )
     )
     codes = sorted({code_of(each.about) for each in (*reported, *unsure)})
-    asked = find_types_and_subject(standard_type, codes, place, notes)
-    found = [each for each in reported if code_of(each.about) in asked.types]
-    unsure = [each for each in unsure if code_of(each.about) in asked.types]
-    rules = load_rules(reader, {each.iri: each.graph for each in (*found, *unsure)})
-    if asked.bound is not None:
+    try:
+        types, bound = find_standard_types(standard_type, codes, asked.place, asked.notes)
+    except NotFoundError as error:
+        if not asked.has_text:
+            raise
+        asked.notes.append(str(error))
+        return Selection([], 0), []
+    found = [each for each in reported if code_of(each.about) in types]
+    unsure = [each for each in unsure if code_of(each.about) in types]
+    if bound is not None:
+        rules = load_rules(reader, {each.iri: each.graph for each in (*found, *unsure)})
         found, unsure = (
-            [each for each in several if rules[each.iri].code(KG.bound) in (asked.bound, None)]
-            for several in (found, unsure)
+            [each for each in several if rules[each.iri].code(KG.bound) in (bound, None)] for several in (found, unsure)
         )
     elsewhere = 0 if is_general else sum(each.district is None for each in found)
     found, unsure = (
         [each for each in several if each.district in districts or (is_general and each.district is None)]
         for several in (found, unsure)
     )
-    only_for: list[Found] = []
-    if asked.subject:
-        all_of_type = found
-        found, unsure = (
-            [each for each in several if is_about(rules[each.iri], asked.subject)] for several in (found, unsure)
-        )
-        if not found and not unsure:
-            mentions = find_mentions(reader, place, districts, words.districts, " ".join(sorted(asked.subject)))
-            where = f" The text of {shorten(mentions)} has the subject." if mentions else ""
-            raise NotFoundError(
-                f"standard_type: {quoted(standard_type)}: {', '.join(sorted(asked.types))} for "
-                f"{quoted(' '.join(sorted(asked.subject)))} is not recorded. Recorded for: "
-                f"{list_subjects(rules[each.iri] for each in all_of_type)}. Other rules are in the text only: "
-                f"kg_search_by_topic finds the sections.{where}"
-            )
-    else:
-        uses = [each.choice for each in words.uses.values()]
-        separated = separate_subjects(found, rules, uses, notes, {iri: each.code for iri, each in districts.items()})
-        found, only_for = separated
-    return Selection(found, len(found), elsewhere=elsewhere), unsure, only_for
+    return Selection(found, len(found), elsewhere=elsewhere), unsure
 
 
 def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:
@@ -482,12 +478,6 @@ def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Sta
         section_ref=rule.section(KG.definedIn),
         evidence=evidence,
     )
-
-
-def _add_gaps(result: PermissionResult | StandardResult, coverage: Coverage, offset: int, limit: int) -> None:
-    """Add a page of the sentences that were not understood."""
-    result.incomplete, result.not_understood = coverage.incomplete, coverage.page(offset, limit)
-    result.not_understood_total = len(coverage.gaps) or None
 
 
 def _ranks(things: Mapping[str, object]) -> dict[str, int]:
@@ -653,16 +643,10 @@ def _is_alike(asked: str, name: str) -> bool:
     return any(fuzz.ratio(one, other) >= ALIKE for one in fold(asked).split() for other in fold(name).split())
 
 
-def _note_nothing(place: Place, kind: str, any_known: bool, unlisted: Sequence[UnlistedUses] = ()) -> str:
+def _note_nothing(place: Place, kind: str, any_known: bool) -> str:
     if not any_known:
-        return (
-            f"No {kind} of {place.quoted} is recorded: none was loaded, and none was extracted from the text of its "
-            "code. Its prose may still contain some. kg_search_by_topic finds the sections about a topic."
-        )
-    if unlisted:
-        meaning = f" {describe_unlisted(unlisted)} See uses_not_listed."
-    else:
-        meaning = " That is not a prohibition." if kind == "permission" else ""
+        return f"No {kind} of {place.quoted} is recorded: none was loaded, and none was read in the text of its code."
+    meaning = " That is not a prohibition." if kind == "permission" else ""
     return f"No {kind} is recorded for this. The code may still contain one.{meaning}"
 
 

@@ -21,8 +21,9 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import name_or_quote, quoted
 from kg.tools.zoning.municipalities import Place
-from kg.tools.zoning.term_lookup import MEMBERS, Vocabulary, parse_use_kinds
+from kg.tools.zoning.term_lookup import MEMBERS, Vocabulary
 from kg.vocabulary import KG, SOURCED, iri_prefix
+from kg.zoning_summaries.use_names import parse_use_kinds
 
 PERMISSIONS: Final = """
 SELECT ?rule ?graph ?district ?about ?confidence ?review WHERE {
@@ -159,7 +160,7 @@ def _to_found(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
     ]
 
 
-def _count_rules(reader: Reader, kind: RuleKind, place: Place, words: Vocabulary) -> Mapping[str, int]:
+def count_rules(reader: Reader, kind: RuleKind, place: Place, words: Vocabulary) -> Mapping[str, int]:
     """Count the reported rules of a kind by district IRI. Those without a district count under the empty string."""
 
     def read(rows: Sequence[Mapping[str, Term]]) -> dict[str, int]:
@@ -188,7 +189,7 @@ def select_page(
 
     The counts say which districts these are. The subjects of their rules only are read, since that is slow.
     """
-    counts = _count_rules(reader, kind, place, words)
+    counts = count_rules(reader, kind, place, words)
     shown: list[str] = []
     start, skipped = 0, offset
     for iri in districts:

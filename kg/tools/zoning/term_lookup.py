@@ -1,9 +1,4 @@
-"""Finds districts, uses, standard types and defined terms by the names that people use.
-
-A list of synonyms makes a house a single-family dwelling in one code and ``1-Family`` in another. It contains planners'
-everyday words, not those of any code, and equates only what differs in wording, never what differs in law, such as a
-duplex and an accessory dwelling.
-"""
+"""Finds districts, uses, standard types and defined terms by the names that people use."""
 
 from __future__ import annotations
 
@@ -27,6 +22,7 @@ from kg.text import name_or_quote, natural_key, quoted
 from kg.tools.zoning.municipalities import Place
 from kg.vocabulary import iri_prefix
 from kg.words import singular
+from kg.zoning_summaries.use_names import parse_use_kinds
 
 DistrictName = Annotated[str | None, Field(max_length=200, description="Code or name")]
 UseName = Annotated[str | None, Field(max_length=300, description="E.g. duplex")]
@@ -298,61 +294,3 @@ def parse_standard_words(words: Sequence[str]) -> set[str]:
     """Parse the words of a standard type: in the singular, synonyms replaced, without fillers."""
     single = [singular(word) for word in words]
     return {part for word in single if word not in _FILLERS for part in _SAME.get(word, word).split()}
-
-
-_ALIKE: Final = {
-    "dwelling": "dwelling unit, residence, residential dwelling, house, home, housing, housing unit, residential unit",
-    "one-family": "single family, one family, 1 family, single unit, one unit, single household, detached house, "
-    "single family detached, single family home, single family residence",
-    "two-family": "two family, 2 family, two unit, 2 unit, duplex, twin home",
-    "three-family": "three family, 3 family, three unit, 3 unit, triplex",
-    "four-family": "four family, 4 family, four unit, 4 unit, fourplex, quadplex, quadruplex",
-    "multifamily": "multi family, multiple family, multi unit, multiple unit, multifamily building, apartment, "
-    "apartment building, apartment house, apartment complex, 4 family or more, 4 or more family, 5 family or more, "
-    "5 or more family",
-    "row-house": "townhouse, town house, townhome, town home, row house, rowhouse, row home, attached dwelling",
-    "accessory-dwelling": "accessory dwelling unit, accessory dwelling, adu, accessory apartment, in law apartment, "
-    "in law suite, mother in law apartment, mother in law unit, granny flat, secondary dwelling, second unit, "
-    "secondary suite",
-    "manufactured-home": "mobile home, manufactured home, manufactured housing, manufactured dwelling, trailer home",
-    "home-occupation": "home occupation, home business, home based business, home office, cottage industry",
-    "child-care": "day care, daycare, child care, childcare, day care center, daycare center, child care center, "
-    "child day care, child day care center, nursery school, preschool",
-    "worship": "church, place of worship, house of worship, religious institution, mosque, synagogue, temple, "
-    "religious assembly, religious worship, worship",
-    "retail": "retail, retail store, retail shop, retail sale, store, shop",
-    "restaurant": "restaurant, cafe, eatery, eating place, eating establishment, eating and drinking establishment",
-    "fuel-station": "gas station, gasoline station, filling station, service station, fuel station, petrol station",
-    "lodging": "hotel, motel, inn, lodging, lodging house",
-    "storage-rental": "self storage, mini storage, self service storage, mini warehouse, storage unit",
-    "bank": "bank, financial institution, credit union, savings bank",
-    "clinic": "clinic, medical clinic, medical office, doctor s office, dental office",
-}
-"""Wordings, case-folded and in the singular, by the name that replaces them."""
-
-_WORDINGS: Final = {
-    tuple(wording.split()): name for name, wordings in _ALIKE.items() for wording in wordings.split(", ")
-}
-_MORE: Final = re.compile(r"(\d)\s*\+")
-_LONGEST: Final = max(map(len, _WORDINGS))
-_FAMILIES: Final = frozenset({"one-family", "two-family", "three-family", "four-family", "multifamily"})
-_HOUSES: Final = frozenset({("house",), ("home",)})
-
-
-def parse_use_kinds(text: str) -> frozenset[str]:
-    """Parse the name of a use into words, with the wordings of `_ALIKE` replaced by their names. Order is lost."""
-    words = tuple(singular(word) for word in fold(_MORE.sub(r"\1 or more ", text)).split())
-    if words in _HOUSES:
-        return frozenset({"one-family", "dwelling"})
-    found: set[str] = set()
-    start = 0
-    while start < len(words):
-        for length in range(min(_LONGEST, len(words) - start), 0, -1):
-            if (name := _WORDINGS.get(words[start : start + length])) is not None:
-                found.add(name)
-                start += length
-                break
-        else:
-            found.add(words[start])
-            start += 1
-    return frozenset(found | {"dwelling"} if found & _FAMILIES else found)

@@ -1,0 +1,222 @@
+"""Answers about districts: facts, then the law that governs, and references to the uses of other districts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kg.errors import NotFoundError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.settings import Settings
+from kg.tools.zoning.compare import compare_zoning
+from kg.tools.zoning.governing_passages import split_lines
+from kg.tools.zoning.ingest import (
+    kg_ingest_code_section,
+    kg_ingest_use_permissions,
+)
+from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
+from loaders.zoning.graph.ingest import ingest
+
+VALE: Any = {"municipality": "Hazel Vale", "state": "UT"}
+SECTIONS = {
+    "1": ("R-1 Cottage District", "Permitted uses:\n1. Cottages.\nThe minimum lot area is 7,000 square feet."),
+    "2": (
+        "R-2 Terrace District",
+        "Permitted uses:\n1. Terraces.\nNo structure of any sort is ever to be allowed save by leave of the reeve.\n"
+        "Benches stand 3 feet off the path.",
+    ),
+    "3": (
+        "C-1 Corner District",
+        "Permitted uses:\n1. Banks and financial institutions.\n2. Any use permitted in the R-1 District.",
+    ),
+    "4": (
+        "C-2 Square District",
+        "Permitted uses:\n1. Any use permitted in the C-1 District.\n2. Bank messenger offices.",
+    ),
+    "5": (
+        "General",
+        "One (1) single residence dwelling is kept on each lot.\nA mast is 40 feet tall at most.",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
+    folder: Path = tmp_path_factory.mktemp("coverage")
+    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    with KnowledgeGraph.open(folder, settings) as opened:
+        opened.receive = ingest
+        for number, (title, text) in SECTIONS.items():
+            kg_ingest_code_section(opened, **VALE, section_id=number, title=title, level="section", raw_content=text)
+        kg_ingest_use_permissions(
+            opened, "Ash Dale", "UT", permissions=[{"district": "Z", "use": "Cottage", "permission": "P"}]
+        )
+        yield opened
+
+
+def test_answer_has_the_passages_that_govern_verbatim_best_first(kg: KnowledgeGraph) -> None:
+    found = kg_query_permissions(kg, **VALE, district="R-2", use="shed")
+    assert (found.permissions, found.meta.completeness) == ([], "approximate")
+    assert found.law[0].section_ref == "2"
+    assert {each.section_ref for each in found.law} <= {"2", "5"}  # a section of another district does not govern
+    texts = {number: text for number, (_, text) in SECTIONS.items()}
+    for passage in found.law:
+        assert passage.path.endswith(SECTIONS[passage.section_ref][0])
+        for quote in passage.quotes:
+            assert texts[passage.section_ref][quote.start : quote.end] == quote.text
+        for start, end in passage.marks or ():
+            assert any(quote.start <= start < end <= quote.end for quote in passage.quotes)
+    assert found.coverage
+
+
+@pytest.mark.parametrize(
+    ("asked", "section", "words"),
+    [
+        ("single-family dwelling", "5", "One (1) single residence dwelling"),
+        ("bench distance", "2", "Benches stand 3 feet"),
+        ("mast height", "5", "A mast is 40 feet tall"),
+    ],
+)
+def test_passage_is_found_by_other_words_for_what_was_asked(
+    kg: KnowledgeGraph, asked: str, section: str, words: str
+) -> None:
+    ask = kg_query_permissions if asked.endswith("dwelling") else kg_query_standards
+    passage = (
+        ask(kg, **VALE, use=asked).law[0]
+        if ask is kg_query_permissions
+        else kg_query_standards(kg, **VALE, standard_type=asked).law[0]
+    )
+    assert passage.section_ref == section
+    assert any(words in quote.text for quote in passage.quotes)
+
+
+def test_unknown_district_is_no_error_where_the_law_may_have_it(kg: KnowledgeGraph) -> None:
+    found = kg_query_permissions(kg, **VALE, district="M-7", use="terrace")
+    assert found.permissions == []
+    assert found.law
+    with pytest.raises(NotFoundError):
+        kg_query_permissions(kg, "Ash Dale", "UT", district="M-7")
+
+
+def test_tables_alone_are_complete_and_quote_no_law(kg: KnowledgeGraph) -> None:
+    found = kg_query_permissions(kg, "Ash Dale", "UT")
+    assert (found.meta.completeness, found.law, found.coverage) == ("complete", [], None)
+
+
+def test_an_item_of_a_list_is_quoted_with_its_lead(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Lead Lea", "state": "UT"}
+    items = "".join(
+        f"{number}. Halls of sort {number}, which are kept for the use of the guild and its guests.\n"
+        for number in range(1, 9)
+    )
+    text = f"The following uses are prohibited:\n{items}9. Kilns."
+    kg_ingest_code_section(kg, **town, section_id="1", title="R-1 Cottage District", level=1, raw_content=text)
+    [passage] = kg_query_permissions(kg, **town, district="R-1", use="kiln").law
+    assert [quote.text for quote in passage.quotes] == ["The following uses are prohibited:", "9. Kilns."]
+
+
+@given(st.text(alphabet="ab.;:()1 \n", max_size=900))
+def test_a_text_is_split_without_loss(text: str) -> None:
+    pieces = list(split_lines(text))
+    assert "".join("".join(text[start:end].split()) for start, end in pieces) == "".join(text.split())
+    assert all(start <= end for start, end in pieces)
+
+
+def test_comparison_names_the_districts_without_a_rule(kg: KnowledgeGraph) -> None:
+    places = ["Hazel Vale, UT", "Ash Dale, UT"]
+    found = compare_zoning(kg, places)
+    uses, standards = found.coverage
+    assert found.meta.completeness == "approximate"
+    assert {uses.municipality, standards.municipality} == {"Hazel Vale, Utah"}  # a table has no text
+    assert uses.without_rule is None
+    assert {"C-1", "C-2"} <= set(standards.without_rule or ())
+
+
+def test_note_on_other_districts_counts_no_prohibition(kg: KnowledgeGraph) -> None:
+    said = [{"district": code, "use": "Mint", "permission": level} for code, level in (("K-1", "P"), ("K-2", "N"))]
+    kg_ingest_use_permissions(kg, "Note Nook", "UT", permissions=[*said, {**said[0], "district": "K-3", "use": "Oast"}])
+    found = kg_query_permissions(kg, "Note Nook", "UT", district="K-3", use="mint")
+    [note] = [note for note in found.notes if note.startswith("Other districts")]
+    assert "K-1" in note
+    assert "K-2" not in note
+
+
+def test_uses_of_the_underlying_zone_are_told_as_such(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Overlay Oaks", "state": "UT"}
+    uses = "Permitted Uses: Uses permitted in the underlying zone are allowed with the overlay."
+    for key, title, text in (
+        ("1", "R-1 Cottage District", "Permitted uses:\n1. Cottages."),
+        ("2", "River Storage Overlay", uses),
+        (
+            "3",
+            "Mixed Homes Overlay",
+            "Permitted Uses\nAll uses listed in R-1, Q-4, and Q-5 Districts, as limited there.",
+        ),
+    ):
+        kg_ingest_code_section(kg, **town, section_id=key, title=title, level="section", raw_content=text)
+    found = kg_query_permissions(kg, **town, district="River Storage Overlay", use="cottage")
+    assert found.meta.completeness == "approximate"
+    assert any("underlying zone" in note for note in found.notes)
+    found = kg_query_permissions(kg, **town, district="Mixed Homes Overlay", use="cottage")
+    assert {each.district for each in found.permissions} == {"R-1", "Mixed Homes Overlay"}
+
+
+def test_use_is_found_in_the_name_of_another(kg: KnowledgeGraph) -> None:
+    found = kg_query_permissions(kg, **VALE, district="C-1", use="bank")
+    assert [each.use for each in found.permissions] == ["Banks and financial institutions"]
+    found = kg_query_permissions(kg, **VALE, district="C-2", use="bank")
+    assert any("Bank messenger offices" in note for note in found.notes)
+    found = kg_query_permissions(kg, **VALE, district="R-1", use="bank")
+    assert found.permissions == []
+
+
+def test_comparison_follows_references(kg: KnowledgeGraph) -> None:
+    places = ["Hazel Vale, UT", "Ash Dale, UT"]
+    rows = {row.use: row.places[0] for row in compare_zoning(kg, places, use="bank").uses}
+    assert rows["Banks and financial institutions"].by_reference == {"C-2": ["C-1"]}
+    cells = {row.use: row.places[0].by_reference for row in compare_zoning(kg, places, use="cottage").uses}
+    assert {"C-1": ["R-1"], "C-2": ["R-1"]} in cells.values()
+    assert all(cell.by_reference is None for row in compare_zoning(kg, places).uses for cell in row.places)
+
+
+def test_reference_that_excepts_the_use_is_noted_and_not_followed(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Except Eyot", "state": "UT"}
+    for number, title, uses in (
+        ("1", "C-1 Corner District", "1. Theaters.\n2. Kilns.\n3. Two-family dwellings."),
+        ("2", "C-2 Square District", "1. Any use permitted in the C-1 District, except theaters and duplexes."),
+        ("3", "C-3 Row District", "1. Any use permitted in the C-2 District."),
+    ):
+        text = f"Permitted uses:\n{uses}"
+        kg_ingest_code_section(kg, **town, section_id=number, title=title, level=1, raw_content=text)
+    for code in ("C-2", "C-3"):
+        for use in ("theater", "two-family dwelling"):
+            found = kg_query_permissions(kg, **town, district=code, use=use)
+            assert found.permissions == []
+            assert any("excepts this use" in note for note in found.notes) == (code == "C-2")
+        assert "Kilns" in {each.use for each in kg_query_permissions(kg, **town, district=code, use="kiln").permissions}
+    theaters = compare_zoning(kg, ["Except Eyot, UT", "Ash Dale, UT"], use="theater").uses
+    assert [row.places[0].by_reference for row in theaters] == [None]
+
+
+def test_comparison_says_that_a_value_applies_in_a_case_only(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
+    texts = {
+        "Ash Mere": "The maximum building height is 50 feet.",
+        "Elm Mere": "Where a lot abuts a park, the height of buildings shall not exceed 35 feet.",
+    }
+    with KnowledgeGraph.open(tmp_path, settings) as opened:
+        opened.receive = ingest
+        for name, text in texts.items():
+            kg_ingest_code_section(
+                opened, name, "UT", section_id="1", title="R-1 Cottage District", level="section", raw_content=text
+            )
+        found = compare_zoning(opened, ["Ash Mere, UT", "Elm Mere, UT"], standard_type="height")
+    assert [(each.lowest, each.lowest_in_case, each.highest_in_case) for each in found.standards[0].places] == [
+        (50.0, None, None),
+        (35.0, True, True),
+    ]
