@@ -129,7 +129,7 @@ class StandardRow(Lean):
 
 
 class PlaceCoverage(Lean):
-    """What the comparison may lack of the districts of one municipality: its sentences are not read."""
+    """Gaps of the comparison in the districts of one municipality: its sentences are not read."""
 
     municipality: str
     kind: Kind
@@ -210,7 +210,7 @@ def compare_zoning(
 
 
 def _check_place(reader: Reader, place: Place, words: Vocabulary, name: Kind, kind: RuleKind) -> PlaceCoverage | None:
-    """Check what was read of the districts of a place. None without unsure rules and text."""
+    """Check the rules of the districts of a place. None without unsure rules and text."""
     unsure = Counter(each.district or "" for each in find_unsure(reader, kind, words, words.districts))
     if not unsure and not has_text(reader, place):
         return None

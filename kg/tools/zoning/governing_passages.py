@@ -1,4 +1,4 @@
-"""Finds the passages of a code that govern what was asked about its districts: the law in its own words, best first.
+"""Finds the passages of a code that govern a question about its districts: the law in its own words, best first.
 
 A section is in the scope of the districts that its heading names, else of those that the nearest heading above it
 names. One without such a heading is in the scope of all.
@@ -52,7 +52,7 @@ _KIND_WORDS: Final[Mapping[RuleKind, str]] = {
     "permission": "permitted uses conditional special prohibited",
     "standard": "regulations requirements standards bulk dimension",
 }
-"""Words of the headings and sentences that have the rules of a kind, and their weight beside those asked for."""
+"""Words of the headings and sentences that have the rules of a kind, and their weight next to those asked for."""
 _KIND_WEIGHT: Final = 0.3
 _DISTRICT_WEIGHT: Final = 0.5
 _DISTRICT_WORD: Final = re.compile(r"\b(?:districts?|zones?)\b", re.IGNORECASE)
@@ -98,8 +98,9 @@ def find_law(
     words: str | None,
     tokens: int,
 ) -> Law:
-    """Find the passages that govern what was `asked` (a use or a type of standard) of `districts`, among those `known`.
+    """Find the passages that govern a question about `asked`, a use or a type of standard, in `districts`.
 
+    `known` are all districts of the place.
     `districts` is None if none was asked for, or if none with these `words` is known: then all sections are in scope,
     and the words count in the ranking. The passages have at most so many `tokens`, but there is always one.
     """

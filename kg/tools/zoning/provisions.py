@@ -98,7 +98,7 @@ class PermissionResult(Result):
         description="Passages in the scope of the districts, verbatim, best first",
         exclude_if=operator.not_,
     )
-    coverage: str | None = Field(None, description="What was read, and what may be missing")
+    coverage: str | None = Field(None, description="The extent of the answer")
     unsure: list[Permission] = Field(
         default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
     )
@@ -133,7 +133,7 @@ class StandardResult(Result):
         description="Passages in the scope of the districts, verbatim, best first",
         exclude_if=operator.not_,
     )
-    coverage: str | None = Field(None, description="What was read, and what may be missing")
+    coverage: str | None = Field(None, description="The extent of the answer")
     unsure: list[Standard] = Field(
         default_factory=list, description="Found in the text, but not reported as law", exclude_if=operator.not_
     )
@@ -256,7 +256,7 @@ class _Asked:
         return asked
 
     def add_law(self, result: PermissionResult | StandardResult, total: int, offset: int) -> None:
-        """Add the passages that govern the question, on the first page, and the line on what was read."""
+        """Add the passages that govern the question, on the first page, and the line on the extent of the answer."""
         if not self.has_text:
             return
         if not offset:
