@@ -47,6 +47,8 @@ class Record:
     years: dict[NamedNode | None, set[int]] = field(default_factory=lambda: defaultdict(set))
     families: dict[NamedNode, set[str]] = field(default_factory=lambda: defaultdict(set))
     titles: dict[NamedNode, set[str]] = field(default_factory=lambda: defaultdict(set))
+    disputed: set[NamedNode] = field(default_factory=set)
+    """The units whose words are in an order that is not sure."""
     documents: dict[NamedNode, NamedNode] = field(default_factory=dict)
     """The results of `document_of` so far, by the parent of the unit."""
 
@@ -81,6 +83,7 @@ class Record:
             KG.jurisdiction: self._add_place,
             ELI.is_member_of: self._add_family,
             DCTERMS.title: self._add_title,
+            KG.disputedOrder: self._add_disputed,
             **dict.fromkeys(_DATES, self._add_date),
         }
 
@@ -92,6 +95,8 @@ class Record:
             for predicate, value in unit.properties:
                 if predicate == KG.jurisdiction:
                     self._add_place(unit.iri, value)
+                elif predicate == KG.disputedOrder:
+                    self._add_disputed(unit.iri, value)
 
     def _add_text(self, subject: NamedNode, value: Term) -> None:
         self.texts[subject] = value.value if isinstance(value, Literal) else ""
@@ -112,6 +117,10 @@ class Record:
     def _add_title(self, subject: NamedNode, value: Term) -> None:
         if isinstance(value, Literal):
             self.titles[subject].add(value.value)
+
+    def _add_disputed(self, subject: NamedNode, value: Term) -> None:
+        if value == Literal(True):
+            self.disputed.add(subject)
 
     def _add_date(self, subject: NamedNode, value: Term) -> None:
         if isinstance(value, Literal) and value.value[:4].isdigit():
@@ -181,11 +190,12 @@ def build_citations(
         if not found and not named:
             continue
         made = Claims(text, unit, graph)
+        is_disputed = unit in record.disputed
         for each in found:
             target = None
-            confidence = min(each.confidence, UNSURE) if own.may_have(each) else each.confidence
+            confidence = min(each.confidence, UNSURE) if is_disputed or own.may_have(each) else each.confidence
             if each.law is not None:
-                is_sure = each.confidence > UNSURE
+                is_sure = each.confidence > UNSURE and not is_disputed
                 target, shared, described = build_law(each.law, each.title, is_sure=is_sure)
                 if is_sure or shared not in laws:
                     laws[shared] = described
@@ -193,7 +203,8 @@ def build_citations(
             made.add(Evidence(unit, each.start, each.end, words, confidence, each.method), target, words)
         for name in named:
             words = text[name.start : name.end]
-            evidence = Evidence(unit, name.start, name.end, words, name.confidence, "title of a policy family")
+            confidence = min(name.confidence, UNSURE) if is_disputed else name.confidence
+            evidence = Evidence(unit, name.start, name.end, words, confidence, "title of a policy family")
             made.add(evidence, NamedNode(name.family), words)
         claims += made.quads
     return claims, laws

@@ -64,7 +64,7 @@ from loaders.mentions.graph_words import Vocabularies
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = "5"
+VERSION: Final = "6"
 """A new version reads all files again."""
 
 
@@ -102,6 +102,9 @@ TEXTS: Final = """
 SELECT ?graph ?unit ?start ?end ?text WHERE {
   VALUES ?graph { $graphs } GRAPH ?graph { ?unit a kg:Chunk ; kg:start ?start ; kg:end ?end ; schema:text ?text }
 }"""
+
+DISPUTED: Final = """
+SELECT ?unit WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?unit kg:disputedOrder true } }"""
 
 FILES: Final = """
 SELECT ?graph ?type ?title WHERE {
@@ -149,6 +152,8 @@ class Chunk:
     start: int
     end: int
     text: str
+    disputed: bool = False
+    """Whether the order of its words is not sure."""
 
 
 @dataclass(slots=True)
@@ -272,7 +277,7 @@ def _build_relation(
     words = chunk.text[start:end]
     start += len(words) - len(words.lstrip())
     words = words.strip()
-    if not words:
+    if not words or chunk.disputed:  # a sentence that was put together wrongly states nothing
         return []
     subject = chunk.iri if relation.subject is None else mint_entity(relation.subject)
     predicate, value = PREDICATES[relation.relation], mint_entity(relation.object)
@@ -607,9 +612,11 @@ class _Refreshing:
     def load_texts(self, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Chunk]]:
         """Load the chunks of files, in order."""
         found: dict[NamedNode, list[Chunk]] = {graph: [] for graph in graphs}
+        disputed = {named_node(row["unit"]) for row in select(self.store.query, bind(DISPUTED, graphs=graphs))}
         for row in select(self.store.query, bind(TEXTS, graphs=graphs)):
             start, end = int(term_text(row["start"])), int(term_text(row["end"]))
-            chunk = Chunk(named_node(row["unit"]), start, end, term_text(row["text"]))
+            unit = named_node(row["unit"])
+            chunk = Chunk(unit, start, end, term_text(row["text"]), unit in disputed)
             found[named_node(row["graph"])].append(chunk)
         for chunks in found.values():
             chunks.sort(key=lambda chunk: (chunk.start, chunk.end))

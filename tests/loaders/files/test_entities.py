@@ -27,7 +27,15 @@ from loaders.files.extraction.gazetteer import find_aliases, mine_names
 from loaders.files.extraction.language_pipeline import load_pipeline
 from loaders.files.extraction.plain_text import LONGEST, build_outline, to_plain
 from loaders.files.graph import entity_links
-from loaders.files.graph.entities import INTERRUPTED, find_pending, get_entity_graph, refresh, renew_links
+from loaders.files.graph.entities import (
+    INTERRUPTED,
+    Chunk,
+    build_quads,
+    find_pending,
+    get_entity_graph,
+    refresh,
+    renew_links,
+)
 from loaders.files.graph.entity_links import THRESHOLD, Linked, find_candidates, refresh_links, score_link
 from loaders.files.graph.entity_links import _score as score_pairs
 from loaders.mentions.label_variants import Label
@@ -519,6 +527,15 @@ def test_relations_are_reviewed_as_claims(graph: tuple[KnowledgeGraph, Path]) ->
     assert not kg.store.query("ASK { ?unit kg:about ?entity . ?entity a kg:Entity }")
     rows = select(kg.store.query, "SELECT ?claim WHERE { ?claim a kg:EntityRelation MINUS { ?claim kg:evidence ?s } }")
     assert not [named_node(row["claim"]) for row in rows]
+
+
+@pytest.mark.parametrize("is_disputed", [False, True])
+def test_sentences_whose_order_is_not_sure_state_no_relation(is_disputed: bool) -> None:
+    found = extract(GATEWAY)
+    chunk = Chunk(NamedNode("urn:unit"), 0, len(GATEWAY), GATEWAY, is_disputed)
+    quads, names = build_quads(NamedNode("urn:graph"), [chunk], found)
+    assert names
+    assert any(quad.object == KG.EntityRelation for quad in quads) == (not is_disputed)
 
 
 @pytest.mark.parametrize(

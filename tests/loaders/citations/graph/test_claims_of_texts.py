@@ -335,6 +335,17 @@ def test_law_that_a_document_may_be_itself_is_no_edge(title: str, text: str, pro
     assert (confidence >= 0.7) is promoted
 
 
+@pytest.mark.parametrize("is_disputed", [False, True])
+def test_a_citation_in_words_of_disputed_order_is_not_sure(is_disputed: bool) -> None:
+    unit = mint("passage", "tides", "0")
+    said = [(unit, SCHEMA.text, Literal("Pumps follow 42 U.S.C. § 7401 from now on."))]
+    said += [(unit, KG.disputedOrder, Literal(True))] if is_disputed else []
+    record = Record.of(Quad(*each, NamedNode("urn:g")) for each in said)
+    claims, _ = build_citations(NamedNode("urn:g"), record, FamilyNames({}))
+    [confidence] = [float(quad.object.value) for quad in claims if quad.predicate == KG.confidence]
+    assert (confidence >= 0.7) is not is_disputed
+
+
 @pytest.mark.parametrize(
     ("title", "own"),
     [
