@@ -1,7 +1,7 @@
 """The declarations of style sheets and `style` attributes that strike, hide, raise or lower words, or number lists.
 
-Rules of ``<style>`` elements and of ``@media`` and ``@supports`` blocks in them that apply to screens are read, with
-selectors of elements, classes, identifiers and attributes, within others and as their children. Rules with other
+Rules of ``<style>`` elements and of ``@media`` and ``@supports`` blocks in them that apply to wide screens are read,
+with selectors of elements, classes, identifiers and attributes, within others and as their children. Rules with other
 selectors, and linked style sheets, are not.
 """
 
@@ -29,6 +29,12 @@ _SIMPLE: Final = re.compile(
 _STEP: Final = re.compile(r"\s*([>\s])\s*")
 _PRINT_ONLY: Final = re.compile(r"\b(?:print|speech|tv|projection|handheld|braille|aural)\b", re.IGNORECASE)
 _SCREEN: Final = re.compile(r"\b(?:screen|all)\b", re.IGNORECASE)
+_WIDTH: Final = re.compile(
+    r"(?:(?P<bound>min|max)-width\s*+:|\bwidth\s*+(?P<sign>[<>])=?)\s*+(?P<size>\d{1,6}(?:\.\d{1,6})?)(?P<unit>px|r?em)"
+)
+_WIDE: Final = 1_280
+"""Width of the screen for which a page is read, in pixels: what only a small one lacks is text."""
+_EM: Final = 16
 _MOST_RULES: Final = 5_000
 _LONGEST_SELECTOR: Final = 300
 
@@ -140,9 +146,19 @@ def parse_declarations(text: str) -> Iterator[tuple[str, str, bool]]:
 
 
 def _applies(media: str) -> bool:
-    """Whether a media query is for screens, as far as its types say."""
-    queries = [each for each in media.split(",") if each.strip()]
-    return not queries or any(_SCREEN.search(each) or not _PRINT_ONLY.search(each) for each in queries)
+    """Whether a media query is true on a wide screen. Conditions other than types and widths count as false."""
+    queries = [each.strip().lower() for each in media.split(",") if each.strip()]
+    return not queries or any(_is_shown(each.removeprefix("not ")) != each.startswith("not ") for each in queries)
+
+
+def _is_shown(query: str) -> bool:
+    if _PRINT_ONLY.search(query) and not _SCREEN.search(query):
+        return False
+    for width in _WIDTH.finditer(query):
+        pixels = float(width["size"]) * (1 if width["unit"] == "px" else _EM)
+        if (pixels < _WIDE) if (width["bound"] or width["sign"]) in ("max", "<") else (pixels > _WIDE):
+            return False
+    return ":" not in _WIDTH.sub("", query)
 
 
 def _read_rules(text: str) -> Iterator[tuple[str, str]]:

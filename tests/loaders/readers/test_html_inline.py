@@ -43,6 +43,8 @@ def test_struck_words_are_left_out_and_counted(html: str, style: str) -> None:
         ("pay <template>a secret</template> 55", ""),
         ("pay <i class=h>a secret</i> 55", ".h { font-size: 0px }"),
         ("pay <i class=h>a secret</i> 55", ".h { opacity: 0.0 }"),
+        ("pay <i class=h>a secret</i> 55", "@media not print { .h { display: none } }"),
+        ("pay <i class=h>a secret</i> 55", "@media (min-width: 768px) { .h { display: none } }"),
         ("pay <i class=h>a secret</i> 55", ".h { color: rgba(0, 0, 0, 0) }"),
     ],
 )
@@ -55,6 +57,9 @@ def test_hidden_words_are_left_out_and_counted(html: str, style: str) -> None:
     "style",
     [
         "@media print { i { display: none } }",
+        "@media (max-width: 600px) { i { display: none } }",
+        "@media screen and (min-width:20em) and (width < 60rem) { i { display: none } }",
+        "@media (prefers-color-scheme: dark) { i { display: none } }",
         "i { display: none } i.k { display: inline }",
         "i:hover { display: none }",
         "i { visibility: hidden } i b { visibility: visible }",
