@@ -152,6 +152,8 @@ class _Reading:
         self.styles, self.default, self.usual = _read_styles(self.part("styles"))
         self.numbering: Final = Numbering.of(self.part("numbering"))
         self.fields: list[_Field] = []
+        self.whole_fields: set[etree._Element] = set()
+        """The starts of fields that have an end."""
         self.notes: list[tuple[str, str, str]] = []
         """The kind, the identifier and the mark of each note, in the order of the text."""
         self.carried: list[Piece] = []
@@ -170,6 +172,7 @@ class _Reading:
         body = next((each for each in root if get_name(each) == "body"), None) if root is not None else None
         if body is None:
             raise office_package.UnreadableError("It is damaged: it has no body.")
+        self.find_whole_fields(body)
         yield from _group(self.blocks(body))
         if self.carried:
             yield {"kind": "paragraph", "text": join_pieces(self.carried)}
@@ -186,6 +189,8 @@ class _Reading:
         texts: dict[tuple[str, str], etree._Element] = {}
         for kind in ("footnote", "endnote"):
             root = self.part(f"{kind}s")
+            if root is not None:
+                self.find_whole_fields(root)
             for each in root if root is not None else ():
                 texts[kind, get_attribute(each, "id") or ""] = each
         for kind, ident, mark in self.notes:  # a note may refer to another one
@@ -410,10 +415,22 @@ class _Reading:
         self.notes.append((kind, get_attribute(element, "id") or "", mark))
         return mark
 
+    def find_whole_fields(self, root: etree._Element) -> None:
+        """Find the fields with an end. One without would take all the text after it for its instruction."""
+        started: list[etree._Element] = []
+        for each in root.iter("{*}fldChar"):
+            kind = get_attribute(each, "fldCharType")
+            if kind == "begin":
+                started.append(each)
+            elif kind == "end" and started:
+                self.whole_fields.add(started.pop())
+        if started:
+            self.left_out.unread["fields without an end"] += len(started)
+
     def read_field(self, element: etree._Element) -> Iterator[str]:
         """Follow the start, middle and end of a field. Yield the value of one of a form."""
         kind = get_attribute(element, "fldCharType")
-        if kind == "begin":
+        if kind == "begin" and element in self.whole_fields:
             self.fields.append(_Field(_child(element, "ffData")))
         elif kind == "separate" and self.fields:
             self.fields[-1].separated = True

@@ -142,6 +142,13 @@ def field(data: str, name: str, result: str = "") -> str:
     )
 
 
+def test_a_field_without_an_end_takes_no_text_with_it() -> None:
+    found = read(
+        par(run("By ") + '<w:r><w:fldChar w:fldCharType="begin"/></w:r>' + run("law")) + par(run("a fee is due"))
+    )
+    assert (found.text.split(), len(found.warnings)) == (["By", "law", "a", "fee", "is", "due"], 1)
+
+
 def test_forms_notes_raised_words_and_formulas_are_read() -> None:
     box = (
         '<w:sdt><w:sdtPr><w14:checkbox><w14:checked w14:val="{}"/></w14:checkbox></w:sdtPr><w:sdtContent>{}'
