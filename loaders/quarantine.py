@@ -26,6 +26,7 @@ from kg.fuzzy_names import nearest
 from kg.provenance.load_records import Run, format_rows, name_source, parse_rows
 from kg.shacl.report import Violation
 from kg.shacl.report_writers import to_text
+from kg.text import quoted
 from kg.vocabulary import sha256
 from loaders.model import Rejection, Snapshot
 from loaders.readers import excerpts
@@ -418,12 +419,12 @@ def resolve_ids(wanted: Sequence[str], records: Mapping[str, str]) -> list[str]:
         text = each.strip().casefold()
         names = [name for name in records if text and any(key.startswith(text) for key in (name, name[-_HASH:]))]
         if len(names) > 1 and text not in names:
-            raise InvalidInputError(f"Ambiguous id {each!r}. Matches: {in_line(names)}.")
+            raise InvalidInputError(f"Ambiguous id {quoted(each)}. Matches: {in_line(names)}.")
         if not names:
             near = [name for name in records if len(text) >= _SHORTEST_NAME and text in records[name].casefold()]
             near += [name for name in records if nearest(text, [ids[name], records[name].casefold()], 1, least=50)]
             hint = f"Similar: {in_line(dict.fromkeys(near))}." if near else "`kg quarantine list` shows all ids."
-            raise NotFoundError(f"Unknown id {each!r}. {hint if records else 'The quarantine is empty.'}")
+            raise NotFoundError(f"Unknown id {quoted(each)}. {hint if records else 'The quarantine is empty.'}")
         found[names[0]] = None
     return list(found)
 

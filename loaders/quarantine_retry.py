@@ -16,6 +16,7 @@ from kg.provenance.load_records import parse_rows
 from kg.search.index_sync import Progress
 from kg.settings import settings
 from kg.shacl.report import Violation
+from kg.text import quoted
 from kg.vocabulary import SOURCED, mint
 from loaders.load_report import LoadReport
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_name, to_quads
@@ -60,7 +61,9 @@ def retry(
         domain, options = kind
         chosen = [by_name[name] for name in names if kinds[name] == kind]
         if domain not in LOADERS:
-            outcomes |= {each.name: f"Unknown source {domain!r}. Available: {', '.join(LOADERS)}." for each in chosen}
+            outcomes |= {
+                each.name: f"Unknown source {quoted(domain)}. Available: {', '.join(LOADERS)}." for each in chosen
+            }
             continue
         loader = build_loader(domain, kg.settings, dict(options))
         retrying = _Retry(kg, loader, chosen, _find_correction(kg, correction, chosen[0], by), on_progress)
@@ -133,7 +136,7 @@ QUARANTINE: Final[Mapping[str, Callable[..., dict[str, Any]]]] = {"list": list_r
 def map_record(quarantine: Quarantine, entry: Entry) -> list[Quad]:
     """Map the copied rows of a record, without validation. Raises RecordError if they cannot be mapped."""
     if entry.domain not in LOADERS:
-        raise RecordError(f"Unknown source {entry.domain!r}. Available: {', '.join(LOADERS)}.")
+        raise RecordError(f"Unknown source {quoted(entry.domain)}. Available: {', '.join(LOADERS)}.")
     for item in _read_records(build_loader(entry.domain, settings(), _options(entry)), quarantine.files(entry)):
         if _is_of(item, entry):
             if isinstance(item, Rejection):

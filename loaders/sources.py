@@ -16,6 +16,7 @@ from kg.ingestion import FolderWatcher
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
 from kg.settings import Settings
+from kg.text import quoted
 from loaders import pipeline
 from loaders.load_report import LoadReport
 from loaders.pipeline import Loader, Options
@@ -185,13 +186,13 @@ def build_loader(source: str, given: Settings, options: Options | None = None) -
     """
     found = LOADERS.get(source)
     if found is None:
-        raise InvalidInputError(f"Unknown source {source!r}. Available: {', '.join(LOADERS)}.")
+        raise InvalidInputError(f"Unknown source {quoted(source)}. Available: {', '.join(LOADERS)}.")
     for name in options or ():
         if name not in found.options:
             takers = [each for each, other in LOADERS.items() if name in other.options]
             own = ", ".join(f"--{each}" for each in found.options) or "none"
             raise InvalidInputError(
-                f"Option --{name} is not valid for source {source!r}. "
+                f"Option --{name} is not valid for source {quoted(source)}. "
                 f"Sources with this option: {', '.join(takers) or 'none'}. Options of {source}: {own}."
             )
     return replace(found.configure(given, options or {}), name=source)

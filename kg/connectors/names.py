@@ -25,6 +25,14 @@ _SEARCH: Final[ArgumentNames] = {
 }
 
 
+def list_name(name: str, form: str) -> str:
+    """Return the name by which clients see a tool: in the form ``dotted``, or without dots.
+
+    Most providers of models refuse a name with a dot.
+    """
+    return name if form == "dotted" else name.replace(".", "_")
+
+
 @dataclass(frozen=True, slots=True)
 class CanonicalTool:
     """A tool that agents know: its name, its tags and scopes, and what known servers call it and its arguments."""

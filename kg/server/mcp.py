@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
 from kg.actors import EVERYONE, READ, Actor
+from kg.connectors.names import list_name
 from kg.errors import QuadciteError, QueryBusyError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
 from kg.loading import ANSWER_AFTER_S
@@ -240,8 +241,8 @@ class GraphTool(McpTool):
 
 
 def list_as(tool: Tool, settings: Settings) -> str:
-    """Get the name by which clients see a tool. Most providers of models refuse one with a dot."""
-    return tool.name if settings.tool_names == "dotted" else tool.alias
+    """Get the name by which clients see a tool."""
+    return list_name(tool.name, settings.tool_names)
 
 
 def permit(tool: Command) -> None:

@@ -244,7 +244,18 @@ def list_counted(kg: KnowledgeGraph, ran: Sequence[Statement]) -> list[Statement
     return [Statement(purpose=purpose, sparql=listing) for listing, purpose in found.items()]
 
 
-_OWN_WORDS: Final = {"extra_forbidden": "unknown argument", "missing": "required, but missing"}
+_OWN_WORDS: Final = {
+    "extra_forbidden": "unknown argument",
+    "missing": "required, but missing",
+    "string_type": "a string is expected",
+    "int_type": "an integer is expected",
+    "int_parsing": "an integer is expected",
+    "bool_parsing": "true or false is expected",
+    "bool_type": "true or false is expected",
+    "list_type": "a list is expected",
+    "model_type": "an object is expected",
+    "model_attributes_type": "an object is expected",
+}
 """What messages call problems that pydantic names by its own terms, by pydantic's type of the problem."""
 
 
@@ -260,7 +271,10 @@ def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
             message += ' of objects, as in [{"...": "..."}]'
         elif problem["type"] == "list_type" and isinstance(problem["input"], str):
             message += f", as in [{json.dumps(problem['input'][:40], ensure_ascii=False)}]"
-        if problem["type"] == "extra_forbidden" and problem["loc"][0] == "filters":
+        if problem["loc"][0] == "filters" and len(problem["loc"]) == 1:
+            value = problem["input"] if isinstance(problem["input"], str) else "..."
+            message += f", as in {json.dumps({'iso3': [value[:40]]}, ensure_ascii=False)}"
+        if problem["loc"][0] == "filters" and problem["type"] in ("extra_forbidden", "model_type"):
             valid = f"filters: {', '.join(SearchFilters.model_fields)}"
         parts.append(f"{where}: {message}")
     return f"{'; '.join(parts)} ({valid})".encode(errors="replace").decode()  # a lone surrogate has no UTF-8

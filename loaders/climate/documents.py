@@ -16,6 +16,7 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.text import quoted
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, mint, segment, sha256
 from loaders.climate.layouts import BODY, FLAT, HEAD, LAWS, detect
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
@@ -141,7 +142,7 @@ def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]
             raise SourceError(f"None of the {len(files)} files can be read. The first: {files[0].path}.")
         for name, sources in of_layout.items():
             others = f" and {len(sources) - 1:,} more" if len(sources) > 1 else ""
-            yield Notice(f"{sources[0]}{others}: layout {name!r}")
+            yield Notice(f"{sources[0]}{others}: layout {quoted(name)}")
         yield Notice(f"{tables.rows:,} rows in {len(tables.files)} files", expected_rows=tables.rows)
         families = _Families(tables)
         for group in tables.groups():
@@ -362,7 +363,7 @@ class _Draft:
     def add_places(self) -> tuple[str, ...]:
         name = present(self.head["geography_name"])
         if self.head["geography_name"] is not None and name is None:
-            self.warn(f"the name of the geography is missing ({self.head['geography_name']!r})")
+            self.warn(f"the name of the geography is missing ({quoted(self.head['geography_name'])})")
         codes = parse_place_codes(self.head["geographies"])
         if not codes:
             self.warn("has no geography")
@@ -393,7 +394,7 @@ class _Draft:
             if found := parse_web_address(address, site):
                 self.add_property(DCTERMS.source, NamedNode(found))
             else:
-                self.warn(f"the source {address!r} is not a web address")
+                self.warn(f"the source {quoted(address)} is not a web address")
         self._add_topics()
 
     def _add_dates(self) -> None:
@@ -401,9 +402,9 @@ class _Draft:
         day, year = present(self.head["date"]), present(self.head["year_passed"])
         parsed = parse_date(day) if day else None
         if day and parsed is None:
-            self.warn(f"the date {day!r} is not a date")
+            self.warn(f"the date {quoted(day)} is not a date")
         if year and not re.fullmatch(r"[1-9]\d{3}", year):
-            self.warn(f"the year of passing {year!r} is not a year")
+            self.warn(f"the year of passing {quoted(year)} is not a year")
             year = None
         if parsed and year and parsed[:4] < year:
             self.warn(f"its date {parsed} is before the year of its passing, {year}")
@@ -525,7 +526,7 @@ def _document(head: Mapping[str, str | None], version: str | None, rows: Sequenc
     if empty:
         draft.warn(f"{_rows(empty)} without text skipped")
     for name, count in unknown.items():
-        draft.warn(f"{name!r} ({count} rows) is neither a language code nor the name of a language")
+        draft.warn(f"{quoted(name)} ({count} rows) is neither a language code nor the name of a language")
     if version is not None:
         draft.add_languages([version])
     else:
@@ -540,7 +541,7 @@ def _document_languages(draft: _Draft, head: Mapping[str, str | None], spoken: C
     codes = [code for name in stated if (code := language_tag(name)) is not None]
     for name in stated:
         if language_tag(name) is None:
-            draft.warn(f"{name!r} is neither a language code nor the name of a language")
+            draft.warn(f"{quoted(name)} is neither a language code nor the name of a language")
     if codes or not spoken:
         return codes
     most = max(spoken.values())

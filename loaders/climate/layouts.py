@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kg.errors import SourceError
+from kg.text import quoted
 from loaders.readers.tables import Columns
 
 HEAD: Final = (
@@ -180,6 +181,7 @@ def detect(path: Path, columns: Collection[str]) -> Layout:
     missing = [name for name in nearest.required if name not in columns]
     known = "; ".join(f"{layout.name} ({', '.join(layout.required)})" for layout in LAYOUTS)
     raise SourceError(
-        f"{path}: Unknown layout. Missing columns for the closest layout, {nearest.name!r}: {', '.join(missing)}. "
+        f"{path}: Unknown layout. Missing columns for the closest layout, {quoted(nearest.name)}: "
+        f"{', '.join(missing)}. "
         f"Available layouts and their required columns: {known}."
     )

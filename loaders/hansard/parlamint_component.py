@@ -16,6 +16,7 @@ from typing import Final, Literal
 from lxml.etree import _Element
 
 from kg.errors import SourceError
+from kg.text import quoted
 from loaders.hansard.paragraphs import clock, squeeze
 from loaders.hansard.parlamint_lists import find_houses
 from loaders.hansard.parlamint_tei import (
@@ -150,7 +151,9 @@ def parse_component(root: _Element, name: str) -> Component:
     identifier = (id_of(root) or name.rpartition("/")[2]).removesuffix(".xml")
     code = find_code(identifier, name)
     if code is None:
-        raise SourceError(f"{name}: no code of a corpus in the identifier {identifier!r}. Expected ParlaMint-XX_...")
+        raise SourceError(
+            f"{name}: no code of a corpus in the identifier {quoted(identifier)}. Expected ParlaMint-XX_..."
+        )
     day = _find_day(root, identifier)
     if day is None:
         raise SourceError(f"{name}: no date of the sitting in the header or the identifier")

@@ -18,6 +18,7 @@ from lxml.etree import _Element
 from pyoxigraph import NamedNode
 
 from kg.errors import RecordError, SourceError
+from kg.text import quoted
 from loaders.hansard.parlamint_component import parse_component
 from loaders.hansard.parlamint_entities import Entities
 from loaders.hansard.parlamint_findings import Finding
@@ -161,7 +162,7 @@ class CorpusReader:
             path = _resolve(folder, reference)
             if path is None:
                 yield _warn(
-                    f"{file.snapshot.source}, line {element.sourceline}: {reference!r} is not included. "
+                    f"{file.snapshot.source}, line {element.sourceline}: {quoted(reference)} is not included. "
                     f"Only files in the folder of the root are."
                 )
             elif path in given:

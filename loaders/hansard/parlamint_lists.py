@@ -10,7 +10,7 @@ from typing import Final
 
 from lxml.etree import _Element
 
-from kg.text import join_first
+from kg.text import join_first, quoted
 from loaders.hansard.parlamint_tei import (
     children,
     descendants,
@@ -192,10 +192,10 @@ def _parse_affiliation(element: _Element) -> Affiliation | None:
     office = next((text for language, text in offices if text and language == spoken), None)
     role = (element.get("role") or "member").strip() or "member"
     dates = {name: element.get(name) for name in ("from", "to", "when")}
-    wrong = [f"{name}={text!r}" for name, text in dates.items() if text and _day(text) is None]
+    wrong = [f"{name}={quoted(text)}" for name, text in dates.items() if text and _day(text) is None]
     first, last = (_day(dates[name]) or _day(dates["when"]) for name in ("from", "to"))
     if first is not None and last is not None and last < first[: len(last)]:
-        wrong.append(f"from={first!r} to={last!r}")
+        wrong.append(f"from={quoted(first)} to={quoted(last)}")
     return Affiliation(
         role, organizations[0], first, last, office or next((text for _, text in offices if text), None), tuple(wrong)
     )

@@ -41,6 +41,7 @@ from pathlib import Path
 from typing import Final
 
 from kg.errors import InvalidInputError, RecordError
+from kg.text import quoted
 from loaders.hansard.parlamint_lists import PARLIAMENT, PARTY, Name, Organization
 from loaders.hansard.parliaments import Parliament
 from loaders.readers.cells import quote
@@ -94,12 +95,14 @@ def load_mapping(path: Path, fields: Sequence[str]) -> RegisterMapping:
     chosen = {name: column for name in fields if (column := columns.column(name)) is not None}
     code = parliament.text("code")
     if code is not None and _CODE.fullmatch(code) is None:
-        raise InvalidInputError(f"{parliament.place}: Invalid code {code!r}. Use that of a corpus, as in AT or ES-GA.")
+        raise InvalidInputError(
+            f"{parliament.place}: Invalid code {quoted(code)}. Use that of a corpus, as in AT or ES-GA."
+        )
     formats = dates.texts("formats")
     for form in formats:
         if not _reads_back(form):
             raise InvalidInputError(
-                f"{dates.place}: Invalid format {form!r}. It needs %d, %m (or %b, %B) and %Y, each once."
+                f"{dates.place}: Invalid format {quoted(form)}. It needs %d, %m (or %b, %B) and %Y, each once."
             )
     found = RegisterMapping(
         chosen,
@@ -132,8 +135,8 @@ def _read_organizations(top: TomlTable, name: str, role: str) -> dict[str, Organ
         cell = table.needed("cell").strip()
         identifier = table.text("id") or cell
         if _ID.fullmatch(identifier) is None:
-            raise InvalidInputError(f"{table.place}: Invalid id {identifier!r}. It has no spaces and no slash.")
+            raise InvalidInputError(f"{table.place}: Invalid id {quoted(identifier)}. It has no spaces and no slash.")
         if cell.casefold() in found:
-            raise InvalidInputError(f"{table.place}: The cell {cell!r} is there twice.")
+            raise InvalidInputError(f"{table.place}: The cell {quoted(cell)} is there twice.")
         found[cell.casefold()] = Organization(identifier, role, (Name(table.text("name") or cell, None),), (cell,))
     return found

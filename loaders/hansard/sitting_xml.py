@@ -21,6 +21,7 @@ from lxml import etree
 from lxml.etree import _Element
 
 from kg.errors import SourceError
+from kg.text import quoted
 from loaders.hansard import sgml
 from loaders.hansard.paragraphs import get_paragraphs, to_line
 from loaders.hansard.sitting_model import Sitting
@@ -190,7 +191,7 @@ def _prologue(data: bytes, name: str) -> _Prologue:
     if re.match(r"\s*<!doctype\s+html|\s*<html", text, re.IGNORECASE) or (root and root[1].casefold() == "html"):
         raise SourceError(f"{name}: the file is HTML. Load the XML files of Hansard.")
     if root is None or root[1].casefold() != "hansard":
-        found = f"its root is <{root[1]}>" if root else f"it begins with {text.strip()[:40]!r}"
+        found = f"its root is <{root[1]}>" if root else f"it begins with {quoted(text.strip())}"
         raise SourceError(f"{name}: not Hansard: {found}. Valid: XML or SGML with the root <hansard>, or ParlaMint.")
     encoding = _ENCODING.match(text.lstrip())
     notes = [f"{pictures} declared picture{'s' * (pictures > 1)} (NDATA): not read"] if pictures else []

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from kg.errors import SourceError
+from kg.text import quoted
 from loaders.readers.inline import LeftOut, lower_text, raise_text
 
 _SAMPLE_ROWS: Final = 1000
@@ -78,7 +79,7 @@ def open_sheet(path: Path) -> Sheet:
 
 def describe_long_cell(column: str, length: int) -> str:
     """Describe a cell of more than `LONGEST_CELL` characters, to follow the name of its row."""
-    return f"has {length:,} characters in {column!r}; the maximum is {LONGEST_CELL:,}"
+    return f"has {length:,} characters in {quoted(column)}; the maximum is {LONGEST_CELL:,}"
 
 
 def _require_short_cells(path: Path, number: int, columns: Sequence[str], cells: Sequence[str | None]) -> None:
@@ -301,8 +302,10 @@ def json_rows(path: Path, within: str) -> list[Any]:
         if isinstance(value, dict):
             seen = f"an object with {', '.join(map(repr, [*value][:5])) or 'nothing'}"
             if within in value:
-                seen = f"an object whose {within!r} is not an array"
-        raise SourceError(f"{path}: the JSON is {seen}; an array is expected, or an object with one as {within!r}")
+                seen = f"an object whose {quoted(within)} is not an array"
+        raise SourceError(
+            f"{path}: the JSON is {seen}; an array is expected, or an object with one as {quoted(within)}"
+        )
     return found
 
 
@@ -319,12 +322,12 @@ def _sheet_of(path: Path, objects: Callable[[], Iterator[tuple[int, dict[str, An
                 continue
             problem = None
             if not isinstance(value.get(verbatim), str | None):
-                problem = f"has {verbatim!r} of a wrong type: text is expected"
+                problem = f"has {quoted(verbatim)} of a wrong type: text is expected"
             cells = [text_of_cell(value.get(name)) for name in wanted]
             _require_short_cells(path, number, wanted, cells)
             for place, cell in enumerate(cells):
                 if cell is not None and (found := surrogate_in(cell)) is not None:
-                    problem = f"has the lone surrogate {found}, which is not a character, in {wanted[place]!r}"
+                    problem = f"has the lone surrogate {found}, which is not a character, in {quoted(wanted[place])}"
                     cells[place] = cell.encode(errors="backslashreplace").decode()
             yield Row(number, cells, problem)
 
@@ -466,7 +469,8 @@ def _require_bounded(path: Path) -> None:
                 most = min(most, max(min(part.compress_size, size) * _MOST_RATIO, _SMALL_PART))
             if part.file_size > most:
                 raise SourceError(
-                    f"{path}: {part.filename!r} in the workbook has {part.file_size:,} bytes; the maximum is {most:,}"
+                    f"{path}: {quoted(part.filename)} in the workbook has {part.file_size:,} bytes; "
+                    f"the maximum is {most:,}"
                 )
 
 
@@ -505,7 +509,7 @@ def _xlsx(path: Path) -> Sheet:
             picked = [cells[place] if place is not None and place < len(cells) else None for place in places]
             problem = None
             if verbatim in header and not isinstance(picked[wanted.index(verbatim)], str | None):
-                problem = f"has {verbatim!r} of a wrong type: text is expected"
+                problem = f"has {quoted(verbatim)} of a wrong type: text is expected"
             texts = [text_of_cell(value) or None for value in picked]
             _require_short_cells(path, number, wanted, texts)
             yield Row(number, texts, problem)

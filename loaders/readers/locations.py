@@ -15,7 +15,7 @@ from typing import Final
 
 from kg.errors import SourceError, UpstreamError
 from kg.settings import Settings
-from kg.text import describe_unread
+from kg.text import describe_unread, quoted
 from loaders.model import Snapshot
 from loaders.readers.formats import surrogate_in
 from loaders.readers.ignore_files import NAMES, IgnoreFiles
@@ -222,7 +222,7 @@ class _Finder:
         folder = _download(repo, revision or None, self.settings)
         commit = folder.name
         if not _COMMIT.fullmatch(revision):
-            problem = f"revision {revision!r} can change" if revision else "no revision is given"
+            problem = f"revision {quoted(revision)} can change" if revision else "no revision is given"
             self.warnings.append(f"hub:{repo}: {problem}. To pin the current one: hub:{repo}@{commit}")
         scope = f"hub:{repo}/"
         self.scopes.append(scope)

@@ -22,6 +22,7 @@ import duckdb
 
 from kg import interruption
 from kg.errors import SourceError, StoreError
+from kg.text import quoted
 from loaders.readers.formats import LONGEST_CELL, Row, Sheet, describe_long_cell, open_sheet
 from loaders.readers.locations import File
 
@@ -145,7 +146,7 @@ class Tables:
         if sheet is None:
             types = dict(self._parquet(file))
             if types.get(column := _first(columns.body[columns.text], types)) != "VARCHAR":
-                raise SourceError(f"{file.path}: column {column!r} has type {types.get(column)} instead of text")
+                raise SourceError(f"{file.path}: column {quoted(column)} has type {types.get(column)} instead of text")
             source = _parquet(file.path, "file_row_number = true")
             row, problem = "file_row_number + 1", "NULL::VARCHAR"
             if file.rows is not None:
@@ -298,7 +299,7 @@ def parquet_sheet(path: Path) -> Sheet:
 
     def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
         if kinds.get(verbatim, "VARCHAR") != "VARCHAR":
-            raise SourceError(f"{path}: column {verbatim!r} has type {kinds[verbatim]} instead of text")
+            raise SourceError(f"{path}: column {quoted(verbatim)} has type {kinds[verbatim]} instead of text")
         cells = ", ".join(_as_text(name, kinds[name]) if name in kinds else "NULL" for name in wanted)
         read = {name: _as_text(name, kinds[name]) for name in wanted if name in kinds}
         with duckdb.connect(config=_ENGINE) as db, _engine(f"{path}: cannot be read completely", path):
@@ -426,7 +427,7 @@ def _describe_largest_chunk(path: Path) -> str:
         chunks = db.execute(query).fetchall()
     group, rows, column, size = max(chunks, key=lambda chunk: chunk[3])
     before = sum({number: count for number, count, *_ in chunks if number < group}.values())
-    return f"Largest: {column!r} in rows {before + 1:,} to {before + rows:,}, with {size:,} bytes"
+    return f"Largest: {quoted(column)} in rows {before + 1:,} to {before + rows:,}, with {size:,} bytes"
 
 
 def _first(names: Sequence[str], columns: Collection[str]) -> str:

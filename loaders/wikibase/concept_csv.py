@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg.errors import RecordError, SourceError
+from kg.text import quoted
 from loaders.readers.formats import csv_rows
 from loaders.wikibase.instances import Instance
 
@@ -74,7 +75,7 @@ def _columns(header: Any) -> Iterator[tuple[int, str, str]]:
 def _entity(instance: Instance, cells: list[tuple[str, str, str]]) -> Mapping[str, Any]:
     found = next(cell for what, _, cell in cells if what == "id")
     if not _ITEM.fullmatch(found):
-        raise RecordError(f"{found!r:.80} is not the id of an item, such as Q42")
+        raise RecordError(f"{quoted(found)} is not the id of an item, such as Q42")
     entity: dict[str, Any] = {"type": "item", "id": found, "labels": {}, "descriptions": {}, "aliases": {}}
     claims: dict[str, list[dict[str, Any]]] = {}
     for what, language, cell in cells:
@@ -98,9 +99,9 @@ def parse_list(cell: str) -> list[str]:
         try:
             values = json.loads(cell)
         except (ValueError, RecursionError) as error:
-            raise RecordError(f"{cell[:80]!r} is not a list in JSON ({error})") from None
+            raise RecordError(f"{quoted(cell)} is not a list in JSON ({error})") from None
         if not all(isinstance(value, str) for value in values):
-            raise RecordError(f"{cell[:80]!r} is not a list of strings")
+            raise RecordError(f"{quoted(cell)} is not a list of strings")
         return [value.strip() for value in values if value.strip()]
     return [part for part in _PART.split(cell) if part]
 
@@ -109,7 +110,8 @@ def _property_of(instance: Instance, role: str) -> str:
     found = next((property_id for property_id, means in instance.skos.items() if means == role), None)
     if found is None:
         raise RecordError(
-            f"the Wikibase {instance.name!r} has no property for {role!r}. Name one in the setting `wikibases`."
+            f"the Wikibase {quoted(instance.name)} has no property for {quoted(role)}. Name one in "
+            f"the setting `wikibases`."
         )
     return found
 
@@ -118,7 +120,7 @@ def _claim(entity_id: str, property_id: str, role: str, text: str) -> dict[str, 
     if role in _LINKS:
         named = text.rpartition("/")[2]
         if not _ITEM.fullmatch(named):
-            raise RecordError(f"{role}: {text!r:.80} is not the id of an item, such as Q42")
+            raise RecordError(f"{role}: {quoted(text)} is not the id of an item, such as Q42")
         datatype, value = "wikibase-item", {"entity-type": "item", "id": named}
         datavalue: dict[str, Any] = {"type": "wikibase-entityid", "value": value}
     else:

@@ -20,6 +20,7 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError
+from kg.text import quoted
 from kg.vocabulary import BASE, CC, DCTERMS, ONTOLEX, OWL, PROV, RDF, RDFS, SCHEMA, SKOS, WIKIBASE, XSD, sha256
 from kg.wikidata_properties import DATATYPES, OBJECTS, get_links, get_property_type
 from loaders.wikibase.instances import Instance
@@ -133,11 +134,11 @@ def check_id(entity: Mapping[str, Any]) -> str:
     """Return the id of an entity if it agrees with its type. Raises RecordError otherwise."""
     found = entity.get("id") if isinstance(entity, dict) else entity
     if not isinstance(found, str) or not _ID.fullmatch(found):
-        instead = "" if found is None else f", but {found!r:.80}"
+        instead = "" if found is None else f", but {quoted(found)}"
         raise RecordError(f"missing entity id, such as Q42, P31, L7, L7-F1 or M7{instead}")
     expected, stated = _TYPES[kind_of(found)][0], entity.get("type", None)
     if stated is not None and stated != expected:
-        raise RecordError(f"{found} has the type {stated!r:.80}, but its id is of type {expected!r}")
+        raise RecordError(f"{found} has the type {quoted(stated)}, but its id is of type {quoted(expected)}")
     return found
 
 
@@ -198,10 +199,10 @@ class _Writer:
         if value is None:
             return {}
         if isinstance(value, list) and not value:
-            self.out.warnings[f"{key!r} is an empty list where an object is expected"] += 1
+            self.out.warnings[f"{quoted(key)} is an empty list where an object is expected"] += 1
             return {}
         if not isinstance(value, dict):
-            raise RecordError(f"{key!r} must be an object, not {str(value)[:80]!r}")
+            raise RecordError(f"{quoted(key)} must be an object, not {quoted(value)}")
         return value
 
     def document(self, statements: int, links: int) -> None:
@@ -215,7 +216,7 @@ class _Writer:
             say(document, SCHEMA.version, Literal(int(revision)))
         if (modified := entity.get("modified")) is not None:
             if not _TIMESTAMP.fullmatch(modified) or not _is_time(modified):
-                raise RecordError(f"`modified` is {modified!r}. Valid: a time such as 2030-01-31T09:00:00Z.")
+                raise RecordError(f"`modified` is {quoted(modified)}. Valid: a time such as 2030-01-31T09:00:00Z.")
             say(document, SCHEMA.dateModified, Literal(modified, datatype=XSD.dateTime))
         say(document, WIKIBASE.statements, Literal(statements))
         if kind_of(self.out.id) == "Q":
@@ -278,7 +279,7 @@ class _Writer:
         if not isinstance(datatype, str):
             raise RecordError("missing datatype of a property, such as wikibase-item or string")
         if datatype not in DATATYPES:
-            self.out.warnings[f"the datatype {datatype!r} is not known"] += 1
+            self.out.warnings[f"the datatype {quoted(datatype)} is not known"] += 1
         say(subject, WIKIBASE.propertyType, get_property_type(datatype))
         simple = OWL.ObjectProperty if datatype in OBJECTS else OWL.DatatypeProperty
         kinds = {
@@ -299,7 +300,7 @@ class _Writer:
     def statements(self, property_id: str, group: Sequence[Mapping[str, Any]]) -> None:
         ranks = {statement.get("rank", "normal") for statement in group}
         if unknown := ranks - RANKS.keys():
-            raise RecordError(f"unknown rank {unknown.pop()!r}. Available: {', '.join(RANKS)}.")
+            raise RecordError(f"unknown rank {quoted(unknown.pop())}. Available: {', '.join(RANKS)}.")
         best = "preferred" if "preferred" in ranks else "normal"
         claim = self.instance.predicate("p", _property(property_id))
         for statement in group:
@@ -338,7 +339,7 @@ class _Writer:
         self.guids.add(made)
         wrong = "without an id" if stated is None else f"with the id of another, {stated}"
         if stated is not None and stated not in self.guids:
-            wrong = f"with the id {stated!r:.80}, which is not a GUID"
+            wrong = f"with the id {quoted(stated)}, which is not a GUID"
         self.out.warnings[f"a statement {wrong}, has an id derived from its content: {made}"] += 1
         return made
 
@@ -375,7 +376,7 @@ class _Writer:
         elif kind == "novalue":
             predicate, said = RDF.type, self.instance.predicate("wdno", property_id)
         else:
-            raise RecordError(f"{property_id}: unknown snak type {kind!r}. Available: value, somevalue, novalue.")
+            raise RecordError(f"{property_id}: unknown snak type {quoted(kind)}. Available: value, somevalue, novalue.")
         if into is None:
             self.out.say(subject, predicate, said)
         else:
@@ -404,7 +405,9 @@ class _Writer:
     def sitelink(self, link: Mapping[str, Any]) -> None:
         site = site_of(link["site"])
         if site is None and not link.get("url"):
-            self.out.warnings[f"the address of the site {link['site']!r} is not known; links to it are skipped"] += 1
+            self.out.warnings[
+                f"the address of the site {quoted(link['site'])} is not known; links to it are skipped"
+            ] += 1
             return
         address = link.get("url") or f"{site.home if site else ''}wiki/{page_name(link['title'])}"
         article, say = NamedNode(address), self.out.say
@@ -425,7 +428,7 @@ class _Writer:
 @lru_cache(65_536)
 def _property(text: str) -> str:
     if not _PROPERTY.fullmatch(text):
-        raise RecordError(f"{text!r:.80} is not the id of a property, such as P31")
+        raise RecordError(f"{quoted(text)} is not the id of a property, such as P31")
     return text
 
 

@@ -14,6 +14,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
 from kg.settings import Settings
+from kg.text import quoted
 from kg.vocabulary import mint, sha256
 from loaders.wikibase.languages import is_tag
 
@@ -66,20 +67,22 @@ class Instance:
         for property_id, role in self.skos.items():
             if role not in ROLES or not re.fullmatch("P[1-9][0-9]*", property_id):
                 raise InvalidInputError(
-                    f"Wikibase {self.name!r}: invalid mapping {property_id!r} -> {role!r}. Map a property id, such as "
+                    f"Wikibase {quoted(self.name)}: invalid mapping {quoted(property_id)} -> "
+                    f"{quoted(role)}. Map a property id, such as "
                     "P279, to one of " + ", ".join(ROLES)
                 )
         for iri in (self.base, self.data, self.media or self.base):
             if not _BASE.fullmatch(iri) or not _is_iri(iri):
                 raise InvalidInputError(
-                    f"Wikibase {self.name!r}: invalid base {iri!r} of its IRIs. Expected an http or https address that "
+                    f"Wikibase {quoted(self.name)}: invalid base {quoted(iri)} of its IRIs. "
+                    f"Expected an http or https address that "
                     "ends in /, without user, query and fragment."
                 )
         if self.license and not _is_iri(self.license):
-            raise InvalidInputError(f"Wikibase {self.name!r}: the license {self.license!r} is not an IRI")
+            raise InvalidInputError(f"Wikibase {quoted(self.name)}: the license {quoted(self.license)} is not an IRI")
         if self.language is not None and not is_tag(self.language):
             raise InvalidInputError(
-                f"Wikibase {self.name!r}: {self.language!r} is not a language tag, such as en or pt-BR"
+                f"Wikibase {quoted(self.name)}: {quoted(self.language)} is not a language tag, such as en or pt-BR"
             )
 
     @cached_property
@@ -211,7 +214,7 @@ def get_instances(settings: Settings) -> dict[str, Instance]:
         given = changes.model_dump(exclude_none=True)
         base = given.get("base") or known.get("base")
         if not base:
-            raise InvalidInputError(f"Wikibase {name!r} has no `base`, such as https://wikibase.example.org/")
+            raise InvalidInputError(f"Wikibase {quoted(name)} has no `base`, such as https://wikibase.example.org/")
         found[name] = Instance(**(asdict(instance_at_address(base)) | known | given | {"name": name}))
     owners: dict[str, str] = {}
     for name, each in found.items():
@@ -220,8 +223,9 @@ def get_instances(settings: Settings) -> dict[str, Instance]:
             owner = owners.setdefault("cpr://concept/", name)
         if owner != name:
             raise InvalidInputError(
-                f"Wikibases {owner!r} and {name!r} have the same `base` or are both the concept store (`concepts`). "
-                f"To change {owner!r}, use that name in the setting `wikibases`."
+                f"Wikibases {quoted(owner)} and {quoted(name)} have the same `base` or are both the "
+                f"concept store (`concepts`). "
+                f"To change {quoted(owner)}, use that name in the setting `wikibases`."
             )
     return found
 
@@ -240,7 +244,7 @@ def instance_at_address(base: str) -> Instance:
     name = ("http:" if place.scheme == "http" else "") + (place.netloc + place.path).strip("/")
     if place.scheme not in ("http", "https") or not place.netloc:
         raise InvalidInputError(
-            f"unknown Wikibase {base.rstrip('/')!r}. Give the name of one in the settings, or an address such as "
+            f"unknown Wikibase {quoted(base.rstrip('/'))}. Give the name of one in the settings, or an address such as "
             "https://wikibase.example.org/."
         )
     return Instance(name, base, base + "wiki/Special:EntityData/")
@@ -259,7 +263,7 @@ def choose_instance(settings: Settings, name: str | None = None) -> Instance:
         wanted = f"http://{wanted[5:]}" if wanted.startswith("http:") else f"https://{wanted}"
     if "://" not in wanted:
         raise InvalidInputError(
-            f"unknown Wikibase {wanted!r}. Available: {', '.join(known)}, or the address of any Wikibase."
+            f"unknown Wikibase {quoted(wanted)}. Available: {', '.join(known)}, or the address of any Wikibase."
         )
     return with_base(settings, instance_at_address(wanted).base)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from kg.errors import SourceError
+from kg.text import quoted
 from loaders.readers.formats import describe_depth
 
 BROKEN: Final = (EOFError, OSError, zlib.error)
@@ -149,7 +150,7 @@ def _values(path: Path, stream: IO[bytes]) -> Iterator[Element]:
         text, at = text[at:], 0
         if ended:
             if text or within:
-                raise SourceError(f"{path}: element {number + 1} is truncated or invalid JSON: {text[:60]!r}")
+                raise SourceError(f"{path}: element {number + 1} is truncated or invalid JSON: {quoted(text)}")
             return
         if len(text) > LARGEST_ENTITY:
             raise SourceError(f"{path}: element {number + 1} has more than {LARGEST_ENTITY:,} characters")

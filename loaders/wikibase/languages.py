@@ -7,6 +7,8 @@ from typing import Final
 
 from pyoxigraph import Literal
 
+from kg.text import quoted
+
 PUBLISHED: Final = {
     "simple": "en-simple", "be-x-old": "be-tarask", "als": "gsw", "bat-smg": "sgs", "fiu-vro": "vro", "roa-rup": "rup",
     "zh-classical": "lzh", "zh-min-nan": "nan", "zh-yue": "yue", "cbk-zam": "cbk-x-zam", "eml": "egl",
@@ -39,5 +41,5 @@ def to_literal(text: str, code: str) -> tuple[Literal, str | None]:
     """Return a text with its language tag, and a warning if the code is invalid: the tag is then ``und``."""
     tag = to_language_tag(code)
     if tag is None:
-        return Literal(text, language=UNDETERMINED), f"{code!r} is not a language tag. Its texts are marked 'und'"
+        return Literal(text, language=UNDETERMINED), f"{quoted(code)} is not a language tag. Its texts are marked 'und'"
     return Literal(text, language=tag), None

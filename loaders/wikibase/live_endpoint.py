@@ -21,6 +21,7 @@ from pyoxigraph import Literal
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.remote.sparql import Answer, Endpoint
 from kg.settings import Settings
+from kg.text import quoted
 from kg.vocabulary import CC, OWL, RDF, RDFS, SCHEMA, SKOS, WIKIBASE, XSD, segment, sha256
 from loaders.readers.locations import Fetched, replace_file
 from loaders.wikibase.entity_rdf import FORMAT_VERSION
@@ -174,7 +175,7 @@ class Fetching:
             else:
                 strange[value] = None
         if strange:
-            named = ", ".join(f"{value[:80]!r}" for value in [*strange][:3])
+            named = ", ".join(f"{quoted(value)}" for value in [*strange][:3])
             self.warnings.append(f"{len(strange):,} values of ?{first} are not entities of a Wikibase, such as {named}")
         return list(found)
 
@@ -252,7 +253,7 @@ class Fetching:
         if kind in ("bnode", "uri"):
             return f"_:b{sha256(f'{label} {value}')[:24]}"
         if kind not in ("literal", "typed-literal"):
-            raise RecordError(f"unknown term type {kind!r}")
+            raise RecordError(f"unknown term type {quoted(kind)}")
         text = '"' + _NOT_PLAIN.sub(_escaped, value) + '"'
         if (code := term.get("xml:lang")) is not None:
             if not _TAG.fullmatch(code):

@@ -20,6 +20,7 @@ from typing import IO, Final
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
 from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.text import quoted
 from kg.vocabulary import BASE, ONTOLEX, OWL, RDF, SCHEMA, WIKIBASE
 from loaders.wikibase.entity_rdf import Entity, kind_of, restriction, some_value, types_of
 from loaders.wikibase.instances import Instance
@@ -384,7 +385,10 @@ class _Cutting:
             return Literal(value.value), f"<{value.datatype.value[:80]}> is not a datatype IRI. Its value is a string"
         if (code := value.language) is not None and not is_tag(code):
             literal, warning = to_literal(value.value, code)
-            return literal, warning or f"{code!r} is not a language tag. Its texts are marked {literal.language!r}"
+            return (
+                literal,
+                warning or f"{quoted(code)} is not a language tag. Its texts are marked {quoted(literal.language)}",
+            )
         return value, None
 
 

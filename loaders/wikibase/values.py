@@ -20,6 +20,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.calendar_dates import DAY, MONTH, YEAR, count_days, from_day_number, to_day_number
 from kg.errors import RecordError
+from kg.text import quoted
 from kg.vocabulary import GEO, RDF, WIKIBASE, XSD
 from kg.wikidata_properties import DATATYPES
 from loaders.wikibase.instances import Instance
@@ -77,7 +78,8 @@ def parse_value(instance: Instance, datatype: str | None, datavalue: Mapping[str
         literal, warning = to_literal(value["text"], value["language"])
         return Value(literal, warning=warning)
     raise RecordError(
-        f"unknown value type {kind!r} of the datatype {datatype!r}. Available: string, wikibase-entityid, time, "
+        f"unknown value type {quoted(kind)} of the datatype {quoted(datatype)}. Available: string, "
+        f"wikibase-entityid, time, "
         "quantity, globecoordinate, monolingualtext."
     )
 
@@ -87,20 +89,20 @@ def _entity(instance: Instance, datatype: str | None, value: Mapping[str, Any]) 
     if named is None:
         named = f"{_LETTERS[value['entity-type']]}{value['numeric-id']}"
     if not isinstance(named, str) or not _ENTITY.fullmatch(named):
-        raise RecordError(f"{named!r} is not the id of an entity, such as Q42, P31, L7, L7-F1 or L7-S1")
+        raise RecordError(f"{quoted(named)} is not the id of an entity, such as Q42, P31, L7, L7-F1 or L7-S1")
     warning = None
     if datatype == "wikibase-item" and named[0] == "P":
         warning = f"the property {named} in place of an item"
     elif datatype == "wikibase-property" and named[0] == "Q":
         warning = f"the item {named} in place of a property"
     elif datatype is not None and datatype not in DATATYPES:
-        warning = f"the datatype {datatype!r} is not known; its value is stored as an entity"
+        warning = f"the datatype {quoted(datatype)} is not known; its value is stored as an entity"
     return Value(instance.entity(named), warning=warning)
 
 
 def _string(datatype: str | None, value: Any) -> Value:
     if not isinstance(value, str):
-        raise RecordError(f"{str(value)[:80]!r} is not a string")
+        raise RecordError(f"{quoted(value)} is not a string")
     if datatype == "url":
         return Value(NamedNode(to_iri(value)))
     if datatype == "commonsMedia":
@@ -109,7 +111,8 @@ def _string(datatype: str | None, value: Any) -> Value:
         return Value(NamedNode(_COMMONS_DATA + page_name(value)))
     known = datatype is None or datatype in DATATYPES
     return Value(
-        Literal(value), warning=None if known else f"the datatype {datatype!r} is not known; its value is taken as text"
+        Literal(value),
+        warning=None if known else f"the datatype {quoted(datatype)} is not known; its value is taken as text",
     )
 
 
@@ -121,7 +124,7 @@ def to_iri(text: str) -> str:
             return found
     except ValueError:
         pass
-    raise RecordError(f"{text!r} is not an absolute address such as https://example.org/")
+    raise RecordError(f"{quoted(text)} is not an absolute address such as https://example.org/")
 
 
 def page_name(title: str) -> str:
@@ -134,7 +137,7 @@ def _time(time: str, timezone: int, before: int, after: int, precision: int, mod
     for number in (timezone, before, after, precision):
         if type(number) is not int:
             raise RecordError(
-                f"{number!r:.80} is not an integer. Valid for timezone, before, after and precision: integers"
+                f"{quoted(number)} is not an integer. Valid for timezone, before, after and precision: integers"
             )
     calendar_model = to_iri(model)
     known, warning = precision, None
@@ -174,7 +177,7 @@ def to_iso_time(time: str, precision: int, model: str) -> str | None:
     """
     match = _TIME.fullmatch(time)
     if match is None:
-        raise RecordError(f"{time!r} is not a time such as +2030-01-31T00:00:00Z")
+        raise RecordError(f"{quoted(time)} is not a time such as +2030-01-31T00:00:00Z")
     sign, digits, clock = match[1], match[2].lstrip("0"), match[5]
     if not digits:
         return None
@@ -222,7 +225,7 @@ def _quantity(amount: str, unit: str, upper: str | None, lower: str | None) -> V
 
 def _decimal(text: str) -> Literal:
     if not isinstance(text, str) or not _DECIMAL.fullmatch(text):
-        raise RecordError(f"the amount {text!r:.80} is not a decimal number such as +1.5")
+        raise RecordError(f"the amount {quoted(text)} is not a decimal number such as +1.5")
     return Literal(text, datatype=XSD.decimal)
 
 

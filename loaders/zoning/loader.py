@@ -11,6 +11,7 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.text import quoted
 from kg.vocabulary import mint
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers import excerpts
@@ -145,7 +146,9 @@ class Reading:
         """Compare the options with the file, which takes precedence. None where they agree."""
         key, told = taken.key, list[str]()
         if code.municipality and self.municipality and municipality_key(self.municipality, taken.state) != key:
-            told.append(f"municipality {code.municipality!r} instead of --municipality {self.municipality!r}")
+            told.append(
+                f"municipality {quoted(code.municipality)} instead of --municipality {quoted(self.municipality)}"
+            )
         if code.state and self.state and state_code(code.state) != self.state:
             told.append(f"state {taken.state} instead of --state {self.state}")
         return f"The file names {' and '.join(told)}. It is loaded as {key}." if told else None

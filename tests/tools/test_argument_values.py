@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, WithJsonSchema
 
+from kg.errors import InvalidInputError
 from kg.tools.argument_names import resolve_names
 from kg.tools.argument_values import fit
 from kg.tools.calls import Tool
@@ -110,3 +111,10 @@ def test_null_under_another_name_is_absent(name):
         "filters": {"iso3": ["KEN"]},
     }
     assert "unheard_of" in resolve_names({"query": "storm", "unheard_of": None}, search.arguments)
+
+
+@pytest.mark.parametrize("filters", ["KEN", ["KEN"], 5])
+def test_filters_that_are_no_object_are_refused_with_an_example(filters: Any) -> None:
+    search = next(tool for tool in TOOLS if tool.name == "search")
+    with pytest.raises(InvalidInputError, match=r'filters: an object is expected, as in \{"iso3": \["[^"]+"\]\}'):
+        search.content(cast("Any", None), {"query": "x", "filters": filters})

@@ -120,6 +120,8 @@ def health(kg: KnowledgeGraph) -> Health:
         services=[*_load_services(kg.settings, index.embedder_error), *map(_load_connector, states)],
         caches=_load_caches(kg, counted.generation),
     )
+    if check is None and kg.dataset_check is not None:
+        result.notes.append("The dataset shapes were not checked yet. They are checked after each commit.")
     result.meta.snapshot = counted.generation
     return result
 

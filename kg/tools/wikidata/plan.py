@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from kg.connectors.names import TOOLS, CanonicalTool
+from kg.connectors.names import TOOLS, CanonicalTool, list_name
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
@@ -54,6 +54,8 @@ def plan_facts(
     properties = list(dict.fromkeys(pid for each in understood.readings[:1] for pid in each.properties))
     subject = understood.readings[0].subject if understood.readings else check.question
     steps = build_steps(TOOLS.values(), scope, subject, properties)
+    for step in steps:
+        step.tool = list_name(step.tool, kg.settings.tool_names)
     notes = (
         [] if understood.readings else ["The question has no form that is known: the first step searches all of it."]
     )

@@ -8,6 +8,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from kg.errors import ModelError
+from kg.text import quoted
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -26,7 +27,7 @@ def find_version(name: str) -> str:
     except (metadata.PackageNotFoundError, ValueError):
         found = ", ".join(_find_installed()) or "none"
         raise ModelError(
-            f"The spaCy pipeline {name!r} is not installed. Installed: {found}. "
+            f"The spaCy pipeline {quoted(name)} is not installed. Installed: {found}. "
             "Install it with pip, or change QUADCITE_SPACY_PIPELINE."
         ) from None
 
@@ -54,7 +55,8 @@ def _load(name: str) -> Language:
     for wanted in ("parser", "ner"):
         if wanted not in pipeline.pipe_names:
             raise ModelError(
-                f"The spaCy pipeline {name!r} has no component {wanted!r}, which entities and relations need. "
+                f"The spaCy pipeline {quoted(name)} has no component {quoted(wanted)}, which "
+                f"entities and relations need. "
                 "Change QUADCITE_SPACY_PIPELINE."
             )
     return pipeline

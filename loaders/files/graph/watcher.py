@@ -40,6 +40,7 @@ from kg.errors import InvalidInputError, ModelError, QuadciteError, QueryLimitEr
 from kg.ingestion import Folder, FolderState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
+from kg.text import quoted
 from loaders.files.changes import PendingChanges
 from loaders.files.graph.stored_files import LoadAgain, load_freed
 from loaders.files.graph.watched_folder import MOST_FILES, Changes, LoadPart, WatchedFolder
@@ -193,7 +194,8 @@ class Watcher:
                 return
             if found is not None:
                 raise InvalidInputError(
-                    f"{root}: It is watched as collection {found.folder.collection!r}, not as {collection!r}."
+                    f"{root}: It is watched as collection {quoted(found.folder.collection)}, not as "
+                    f"{quoted(collection)}."
                 )
             if len(self._watches) >= MOST_FOLDERS:
                 raise InvalidInputError(f"{root}: At most {MOST_FOLDERS} folders are watched.")
@@ -201,7 +203,7 @@ class Watcher:
             for other in self._watches.values():
                 if other.folder.collection == made.collection:
                     raise InvalidInputError(
-                        f"{root}: The folder {other.folder.root} is watched as collection {made.collection!r}. "
+                        f"{root}: The folder {other.folder.root} is watched as collection {quoted(made.collection)}. "
                         "Give this one another collection."
                     )
             rest_s = self._kg.settings.watch_debounce_ms / 1000

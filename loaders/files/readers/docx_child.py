@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from lxml import etree
 
+from kg.text import quoted
 from loaders.files.readers import office_package
 from loaders.files.readers.docx_numbering import Numbering
 from loaders.files.readers.office_package import get_attribute, get_name
@@ -182,7 +183,7 @@ class _Reading:
         if count := sum(bool(_all_text(root).strip()) for root in roots):
             self.left_out.unread["headers and footers"] += count
         for form in sorted(self.numbering.unknown):
-            self.left_out.unread[f"numbers in the format {form!r}, written as decimal numbers"] += 1
+            self.left_out.unread[f"numbers in the format {quoted(form)}, written as decimal numbers"] += 1
 
     def read_notes(self) -> Iterator[Block]:
         """Yield the notes of the document in the order of their marks."""
@@ -485,7 +486,7 @@ class _Reading:
         if found is None and font == "symbol" and 0x20 <= plain < 0x7F:
             found = chr(plain)  # digits and signs
         if found is None:
-            self.left_out.unread[f"symbols of the font {font or 'unknown'!r}"] += 1
+            self.left_out.unread[f"symbols of the font {quoted(font or 'unknown')}"] += 1
         return found or ""
 
     # Properties

@@ -18,6 +18,7 @@ from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Store, named_node, select
+from kg.text import quoted
 from kg.vocabulary import BASE, EXTRACTED, KG, OA, PROV_GRAPH, XSD, mint_mention
 from loaders.languages.graph.text_languages import VERSION as LANGUAGES_VERSION
 from loaders.languages.graph.text_languages import derive_languages
@@ -341,7 +342,7 @@ class _Refreshing:
         """Report and log the new names that are not searched for."""
         for concept, kind, tag, text in table.rows if names else ():
             if kind != "unlike" and (text, tag) in names and (reason := unfit_reason(text, primary_language(tag))):
-                self.report.unfit.append(f"{text[:80]!r} of {concept} {reason}")
+                self.report.unfit.append(f"{quoted(text)} of {concept} {reason}")
         self.report.unfit = sorted({*self.report.unfit})  # the same name may occur in several languages
         for line in self.report.unfit[:_SHOWN]:
             log.warning("Name not searched for: %s", line)

@@ -50,6 +50,7 @@ from pathlib import Path
 from typing import Final
 
 from kg.errors import InvalidInputError, RecordError
+from kg.text import quoted
 from loaders.readers.toml_tables import TomlTable, read_toml
 from loaders.zoning.graph.authorities import state_code
 from loaders.zoning.graph.rule_quads import LEVELS, UNITS
@@ -142,7 +143,7 @@ def _mapping(top: TomlTable) -> TableMapping:
     name = top.text("name") or Path(top.place).stem
     if _NAME.fullmatch(name) is None:
         raise InvalidInputError(
-            f"{top.place}: Invalid name {name!r}. Use letters and digits, with - or _ between them."
+            f"{top.place}: Invalid name {quoted(name)}. Use letters and digits, with - or _ between them."
         )
     if "district" not in top.entries:
         raise InvalidInputError(f"{top.place}: {_NO_DISTRICT}")
@@ -168,7 +169,7 @@ def _mapping(top: TomlTable) -> TableMapping:
     for cell, level in found.levels.items():
         if level not in LEVELS:
             raise InvalidInputError(
-                f"{levels.place}: {cell!r} has the invalid level {level!r}. Available: {', '.join(LEVELS)}."
+                f"{levels.place}: {quoted(cell)} has the invalid level {quoted(level)}. Available: {', '.join(LEVELS)}."
             )
     _valid_state(found.state, where.place)
     if not found.uses and not found.standards:
@@ -193,12 +194,12 @@ def _measure(given: TomlTable) -> Measure:
     )
     if _CODE.fullmatch(found.type) is None:
         raise InvalidInputError(
-            f"{given.place}: Invalid type {found.type!r}. Use lower case with hyphens, as in lot-area."
+            f"{given.place}: Invalid type {quoted(found.type)}. Use lower case with hyphens, as in lot-area."
         )
     if found.bound is not None and found.bound not in _BOUNDS:
-        raise InvalidInputError(f"{given.place}: Invalid bound {found.bound!r}. Available: min, max.")
+        raise InvalidInputError(f"{given.place}: Invalid bound {quoted(found.bound)}. Available: min, max.")
     if found.unit is not None and found.unit not in UNITS:
-        raise InvalidInputError(f"{given.place}: Invalid unit {found.unit!r}. Available: {', '.join(UNITS)}.")
+        raise InvalidInputError(f"{given.place}: Invalid unit {quoted(found.unit)}. Available: {', '.join(UNITS)}.")
     return found
 
 

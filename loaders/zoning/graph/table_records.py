@@ -17,7 +17,7 @@ from typing import Any, Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import RecordError, SourceError
-from kg.text import join_first
+from kg.text import join_first, quoted
 from kg.vocabulary import KG, mint
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers.file_text import parse_json, read_file
@@ -78,10 +78,10 @@ def read_records(
         table = open_table(file.path, chosen.key_column)
     if lacking := chosen.lacking(table.columns):
         raise SourceError(
-            f"{file.path}: Mapping {chosen.name!r} does not fit. Missing column: {_some(lacking)}. "
+            f"{file.path}: Mapping {quoted(chosen.name)} does not fit. Missing column: {_some(lacking)}. "
             f"Available: {_some(table.columns)}."
         )
-    yield Notice(f"{file.snapshot.source}: Table parsed by mapping {chosen.name!r}.")
+    yield Notice(f"{file.snapshot.source}: Table parsed by mapping {quoted(chosen.name)}.")
     for warning in table.warnings:
         yield Notice(warning, warning=True)
     if absent := [name for name in chosen.columns if name not in table.columns]:
@@ -156,7 +156,7 @@ class _TableReader:
             what = "municipality" if name is None else "state"
             raise RecordError(f"No {what} in a column, in the mapping or in --{what}.")
         if _cell(cells, self.mapping.district) is None:
-            raise RecordError(f"Column {self.mapping.district!r} is empty, so the row has no district.")
+            raise RecordError(f"Column {quoted(self.mapping.district)} is empty, so the row has no district.")
         if where not in self._keys:
             self._keys[name, state] = municipality_key(name, state)
         return self._keys[name, state]
@@ -178,7 +178,7 @@ class _TableReader:
         code = _cell(cells, mapping.district) or ""
         if code in one.seen:
             raise RecordError(
-                f"District {code!r} of {self._where(cells)[0]} is already described in row {one.seen[code]}, "
+                f"District {quoted(code)} of {self._where(cells)[0]} is already described in row {one.seen[code]}, "
                 "which is kept."
             )
         one.seen[code] = row

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kg.errors import SourceError
+from kg.text import quoted
 from loaders.readers import html_tree
 from loaders.readers.file_text import parse_json
 from loaders.readers.headings import SECTION, parse_heading
@@ -52,20 +53,21 @@ def find_differences(contents: Sequence[Entry], sections: Sequence[tuple[str, st
     for entry in contents:
         heading = parse_heading(html_tree.normalize_space(entry.label))
         if heading is None:
-            warnings.append(f"{name}: {entry.label!r} in the table of contents is not a heading with a number.")
+            warnings.append(f"{name}: {quoted(entry.label)} in the table of contents is not a heading with a number.")
         else:
             listed.setdefault(heading.number, heading.title)
     found = {number: title for number, title, kind in reversed(sections) if kind == SECTION and number}
     every = {number for number, _, _ in sections}
     for number, title in listed.items():
         if number not in every:
-            warnings.append(f"{name}: {number} {title!r} is in the table of contents, but not in the text.")
+            warnings.append(f"{name}: {number} {quoted(title)} is in the table of contents, but not in the text.")
         elif number in found and not is_same_heading(title, found[number]):
             warnings.append(
-                f"{name}: {number} is {title!r} in the table of contents, but {found[number]!r} in the text."
+                f"{name}: {number} is {quoted(title)} in the table of contents, but "
+                f"{quoted(found[number])} in the text."
             )
     warnings += [
-        f"{name}: {number} {title!r} is in the text, but not in the table of contents."
+        f"{name}: {number} {quoted(title)} is in the text, but not in the table of contents."
         for number, title in found.items()
         if number not in listed
     ]

@@ -16,6 +16,7 @@ from typing import Final
 from lxml import etree
 
 from kg.errors import SourceError
+from kg.text import quoted
 from loaders.readers import html_tree
 from loaders.readers.file_text import read_file
 from loaders.readers.headings import SECTION, parse_heading
@@ -145,9 +146,11 @@ class _IndexReader:
     def include(self, href: str, parent: Draft, depth: int) -> None:
         path = os.path.normpath(os.path.join(self.base, href))
         if not path.startswith(self.folder.rstrip(os.sep) + os.sep):
-            self.warnings.append(f"{parent.name} includes {href!r}, which is outside of its folder and is skipped.")
+            self.warnings.append(
+                f"{parent.name} includes {quoted(href)}, which is outside of its folder and is skipped."
+            )
         elif path in self.included:
-            self.warnings.append(f"{parent.name} includes {href!r}, which is also included elsewhere.")
+            self.warnings.append(f"{parent.name} includes {quoted(href)}, which is also included elsewhere.")
         else:
             self.file(path, parent, depth)
 

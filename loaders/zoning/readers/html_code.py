@@ -16,6 +16,7 @@ from typing import Any, Final
 from lxml import etree
 
 from kg.errors import SourceError
+from kg.text import quoted
 from loaders.readers import html_tree
 from loaders.readers.file_text import decode
 from loaders.readers.headings import (
@@ -130,7 +131,7 @@ class _HtmlReader:
         if self.before:
             self.warnings.append(
                 f"{self.name}: {len(self.before.lines):,} lines before the first heading, "
-                f"starting with {self.before.lines[0][:80] if self.before.lines else ''!r}."
+                f"starting with {quoted(self.before.lines[0][:80] if self.before.lines else '')}."
             )
         sections = self.drafts.sections()
         if self.contents is not None:
@@ -174,7 +175,7 @@ class _HtmlReader:
         heading = parse_heading(html_tree.normalize_space(label)) if label else None
         if heading is not None:
             self.warnings.append(
-                f"{self.name}: {_called(element)}, has no heading. It is {label!r} in the table of contents."
+                f"{self.name}: {_called(element)}, has no heading. It is {quoted(label)} in the table of contents."
             )
         return heading, None
 
@@ -369,7 +370,7 @@ def _is_whole(element: etree._Element) -> bool:
 
 def _called(element: etree._Element) -> str:
     own = element.get("id")
-    return f"<section{f' id={own!r}' if own else ''}>, line {element.sourceline}"
+    return f"<section{f' id={quoted(own)}' if own else ''}>, line {element.sourceline}"
 
 
 def _heading_around(element: etree._Element) -> etree._Element | None:

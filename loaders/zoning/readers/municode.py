@@ -20,6 +20,7 @@ from typing import Any, Final
 from lxml import etree
 
 from kg.errors import RecordError, SourceError
+from kg.text import quoted
 from loaders.readers import html_tree
 from loaders.readers.headings import SECTION, parse_heading
 from loaders.readers.inline import LeftOut
@@ -70,7 +71,7 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
     top = {str(_part(answers, "product", "productId", "ProductID"))}
     for own, text in texts.items():
         if own not in listed:
-            warnings.append(f"{name}: {text.title!r} ({own}) has text, but no node in the table of contents.")
+            warnings.append(f"{name}: {quoted(text.title)} ({own}) has text, but no node in the table of contents.")
             entries.append((own, None, _draft(own, text.title, text, name, warnings)))
     # The parent of a first-level node is the code or the product, neither of which is a node.
     roots = [(own, None if _is_top(above, known, top) else str(above), draft) for own, above, draft in entries]
@@ -148,7 +149,9 @@ def _texts(docs: Sequence[Any], name: str, warnings: list[str], left_out: LeftOu
 def _draft(own: str, heading: str, text: _Text | None, name: str, warnings: list[str]) -> Draft:
     heading = html_tree.normalize_space(heading)
     if text is not None and text.title and not is_same_heading(text.title, heading):
-        warnings.append(f"{name}: {own} is {heading!r} in the table of contents, but {text.title!r} in the text.")
+        warnings.append(
+            f"{name}: {own} is {quoted(heading)} in the table of contents, but {quoted(text.title)} in the text."
+        )
     found = parse_heading(heading)
     content = text.content if text is not None else Content()
     if found is None:

@@ -22,6 +22,7 @@ from kg.remote.http import Reply, TooLargeError, parse_address, request_with_ret
 from kg.remote.response_cache import CachedResponse, ResponseCache
 from kg.remote.sparql import get_limiter
 from kg.settings import Settings
+from kg.text import quoted
 from kg.vocabulary import segment, sha256
 from loaders.readers.locations import Fetched, replace_file
 
@@ -65,7 +66,7 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
         fetched[source] = json.dumps(answers).encode()
         revisions.append(str(answers["job"].get("Name") or answers["job"]["Id"]))
     if not fetched:
-        below = f" with a node {match['node']!r}" if match["node"] else ""
+        below = f" with a node {quoted(match['node'])}" if match["node"] else ""
         raise SourceError(f"{location}: The client has no code{below}.")
     files = {source: folder / f"{sha256(source)[:32]}.json" for source in fetched}
     for source, data in fetched.items():
@@ -105,7 +106,7 @@ class Service:
         else:
             answer = self._ask("/Clients/name", {"clientName": name, "stateAbbr": state}, FRESH_S)
         if not isinstance(answer, dict) or answer.get("ClientID") is None:
-            raise SourceError(f"{self.url}: Unknown client {name!r} in {state}.")
+            raise SourceError(f"{self.url}: Unknown client {quoted(name)} in {state}.")
         return answer
 
     def products(self, client: object) -> Sequence[Mapping[str, Any]]:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from kg.text import quoted
 from loaders.readers.file_text import decode
 from loaders.readers.headings import SECTION
 from loaders.readers.html_tree import Written, WrittenTable
@@ -127,7 +128,7 @@ def _warn_uncovered(drafts: Drafts, before: Body, paragraphs: Sequence[Paragraph
         drafts.warnings.append(
             f"{share:.0%} of the text is in sections.".replace("%", " %")
             + f" {len(lines):,} lines before the first heading are not loaded: {drafts.counted}s "
-            f"{above[0].first}-{above[-1].last}, starting with {lines[0][:80]!r}."
+            f"{above[0].first}-{above[-1].last}, starting with {quoted(lines[0])}."
         )
     if missing := find_missing_numbers(each.number for each in drafts.drafts if each.kind == SECTION):
         more = f", and {len(missing) - _MOST_LISTED:,} more" if len(missing) > _MOST_LISTED else ""
@@ -139,8 +140,8 @@ def _warn_uncovered(drafts: Drafts, before: Body, paragraphs: Sequence[Paragraph
 
 def _describe_pages(pages: PageText, count: int) -> str:
     removed = Counter(words for _, words in pages.furniture if not words.isdigit())
-    heads = "".join(f", {words[:60]!r} {times:,} times" for words, times in removed.most_common(3))
-    words = "".join(f", {word!r}" for word, _ in Counter(pages.mended).most_common(5))
+    heads = "".join(f", {quoted(words)} {times:,} times" for words, times in removed.most_common(3))
+    words = "".join(f", {quoted(word)}" for word, _ in Counter(pages.mended).most_common(5))
     mended = f" Broken words joined: {sum(pages.mended.values()):,}{words}." if pages.mended else ""
     return f"{count:,} pages: {len(pages.furniture):,} page numbers, heads and feet are left out{heads}.{mended}"
 

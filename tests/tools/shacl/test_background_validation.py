@@ -58,7 +58,8 @@ def test_a_graph_that_nothing_describes_is_told(kg: KnowledgeGraph) -> None:
 def test_what_an_update_wrote_against_the_shapes_is_told_in_the_status(kg: KnowledgeGraph) -> None:
     checks = DatasetChecks(kg, pause_s=0)
     kg.dataset_check = checks.result
-    assert health(kg).dataset_shapes is None
+    before = health(kg)
+    assert (before.status, before.dataset_shapes, len(before.notes)) == ("ok", None, 1)
     update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
     UserGraphs(kg, checks.schedule).update(update, (), (), HOLDER)
     assert checks.wait(60)

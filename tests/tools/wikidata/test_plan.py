@@ -11,9 +11,9 @@ from kg.tools.wikidata.plan import build_steps, plan_facts
 @pytest.mark.parametrize(
     ("scope", "tools"),
     [
-        ("facts", ["wikidata.vector_search_items", "wikidata.get_claims", "wikidata.sparql"]),
-        ("entities", ["wikidata.vector_search_items", "wikidata.get_claims"]),
-        ("properties", ["wikidata.vector_search_properties"]),
+        ("facts", ["wikidata_vector_search_items", "wikidata_get_claims", "wikidata_sparql"]),
+        ("entities", ["wikidata_vector_search_items", "wikidata_get_claims"]),
+        ("properties", ["wikidata_vector_search_properties"]),
     ],
 )
 def test_a_scope_selects_the_tools_in_order(wikidata, scope, tools):
