@@ -204,8 +204,9 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
 
     def void(request: Request) -> Response:
         media_type = choose_media_type(request)
-        schema = get_schema(kg)
-        licences = _licences(kg, schema)
+        with kg.reading():
+            schema = get_schema(kg)
+            licences = _licences(kg, schema)
         headers = {"Quadcite-Snapshot": str(schema.generation), **browser_headers(request, media_type)}
         return rdf_response(build_catalogue(schema, endpoint, base_url_of(request), licences), media_type, headers)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from pyoxigraph import Literal, NamedNode, Triple
 
+import loaders
 from kg.actors import HOLDER
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
@@ -170,6 +172,18 @@ def test_messages_of_tools_quote_foreign_text_and_little_of_it(kg: KnowledgeGrap
             texts = [str(error)]
         found += [f"{arguments}: {wrong}" for text in texts if (wrong := find_foreign(text))]
     assert found == []
+
+
+def test_messages_of_loaders_quote_foreign_text_with_a_limit() -> None:
+    """`quoted` has a limit, ``!r`` has none."""
+    unlimited = [
+        f"{path.name}:{node.lineno}"
+        for path in (Path(loaders.__file__).parent).rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FormattedValue) and node.conversion == ord("r")
+        if ast.unparse(node.value) not in ("error", "described", "os.fsencode(path)")
+    ]
+    assert unlimited == []
 
 
 def test_instructions_and_descriptions_say_that_texts_are_data(kg: KnowledgeGraph) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 from pyoxigraph import Literal as Text
-from pyoxigraph import NamedNode, Triple
+from pyoxigraph import NamedNode, Quad, Triple
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
@@ -25,7 +25,7 @@ from kg.retrieval.results import Limit, Offset, Result
 from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
-from kg.store.protocol import Term, term_text
+from kg.store.protocol import Term, named_node, term_text
 from kg.text import name_or_quote, quoted
 from kg.tools.entities.dereference import parse_iri
 from kg.tools.zoning.labels import load_code_names
@@ -82,6 +82,11 @@ SELECT ?claim ?graph ?agent WHERE {
 
 TEXTS: Final = """
 SELECT ?unit ?text WHERE { VALUES ?unit { $units } ?unit schema:text ?text }"""
+
+PARTS: Final = """
+SELECT ?s ?p ?o WHERE {
+  GRAPH $graph { ?s ?p ?o } FILTER(?s = $claim || STRSTARTS(STR(?s), CONCAT(STR($claim), "#quantity=")))
+}"""
 
 STANDS: Final = """
 ASK { GRAPH ?graph { $subject $predicate $object } FILTER(?graph != $prov) }"""
@@ -361,7 +366,7 @@ def review_claim(
     UserGraphs(kg).post(REVIEWS, [Triple(REVIEWS, _PREDICATES[verdict], node)], sender)
     subject, predicate = NamedNode(iri_of(found["subject"])), NamedNode(iri_of(found["predicate"]))
     value = found["object"] if isinstance(found["object"], Text) else NamedNode(iri_of(found["object"]))
-    stands = kg.ask(bind(STANDS, subject=subject, predicate=predicate, object=value, prov=PROV_GRAPH))
+    stands = kg.ask_sources(bind(STANDS, subject=subject, predicate=predicate, object=value, prov=PROV_GRAPH))
     result = Reviewed(
         claim=node.value,
         verdict=verdict,
@@ -397,8 +402,13 @@ def _load_finding(reader: Reader, node: NamedNode) -> Finding | None:
     """Load the finding with this IRI, as it was before it was rejected. None if there is none."""
     query = bind(FINDING, claim=node, kinds=[*KINDS, KG.RejectedFinding])
     graphs = [iri_of(row["graph"]) for row in reader.rows("the finding", query, all_graphs=True)]
-    graph = next((graph for graph in graphs if graph.startswith(EXTRACTED)), None)
-    return None if graph is None else load_finding(reader.kg.store.graph(NamedNode(graph)), node)
+    name = next((graph for graph in graphs if graph.startswith(EXTRACTED)), None)
+    if name is None:
+        return None
+    graph = NamedNode(name)
+    rows = reader.rows("the statements of the finding", bind(PARTS, graph=graph, claim=node), all_graphs=True)
+    quads = [Quad(named_node(row["s"]), named_node(row["p"]), row["o"], graph) for row in rows]
+    return load_finding(quads, node)
 
 
 def _review_finding(reader: Reader, finding: Finding, verdict: Verdict) -> Reviewed:
