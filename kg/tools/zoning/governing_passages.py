@@ -1,21 +1,24 @@
 """Finds the passages of a code that govern a question about its districts: the law in its own words, best first.
 
-A section is in the scope of the districts that its heading names, else of those that the nearest heading above it
-names. One without such a heading is in the scope of all.
+The store has the scope of each part of a section: districts, all districts, the town, or none that is known.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from pydantic import Field
+from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
 from kg.fuzzy_names import fold
-from kg.retrieval.reader import Reader
-from kg.retrieval.token_budget import Lean, tokens_of
+from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.token_budget import Lean, clipped, tokens_of
+from kg.sparql.terms import bind
+from kg.store.protocol import Term, term_text
 from kg.tools.zoning.municipalities import Place, get_section_key
 from kg.tools.zoning.rule_rows import Span
 from kg.tools.zoning.rule_search import RuleKind
@@ -62,6 +65,20 @@ _LEAD: Final = re.compile(r":\W*$|\b(?:following|as follows)\b", re.IGNORECASE)
 _SENTENCE_END: Final = re.compile(r"[.;:]['\")\]]*\s+|\n")
 
 
+SCOPES: Final = """
+SELECT ?section ?start ?end ?kind ?district WHERE {
+  ?section kg:jurisdiction $municipality . ?scope dcterms:isPartOf ?section ; a kg:SectionScope ; kg:start ?start ;
+    kg:end ?end ; kg:scopeKind ?kind
+  OPTIONAL { ?scope kg:appliesIn ?district }
+}"""
+
+WHOLE_LIST: Final = """
+SELECT ?section ?words WHERE {
+  ?list a kg:DistrictList ; kg:jurisdiction $municipality ; kg:definedIn ?section
+  OPTIONAL { ?list kg:evidence/oa:exact ?words }
+}"""
+
+
 class Passage(Lean):
     """A passage of a section, verbatim: its lead, if it is an item of a list, and its own words."""
 
@@ -79,6 +96,13 @@ class Law(NamedTuple):
     in_scope: int
 
 
+def describe_whole_list(reader: Reader, place: Place) -> str | None:
+    """Quote the sentence that lists all districts of a place. None if the list is not known to be whole."""
+    rows = reader.rows("the list of all districts", bind(WHOLE_LIST, municipality=NamedNode(place.iri)))
+    said = sorted((get_section_key(iri_of(row["section"])), term_text(row["words"])) for row in rows if "words" in row)
+    return f"{said[0][0]} lists all districts: “{clipped(said[0][1], _CHARACTERS)}”" if said else None
+
+
 def has_text(reader: Reader, place: Place) -> bool:
     """Whether text of the code of a place is loaded, and not only tables."""
     try:
@@ -93,24 +117,24 @@ def find_law(
     kind: RuleKind,
     place: Place,
     districts: Mapping[str, Named] | None,
-    known: Mapping[str, Named],
     asked: str | None,
     words: str | None,
     tokens: int,
 ) -> Law:
     """Find the passages that govern a question about `asked`, a use or a type of standard, in `districts`.
 
-    `known` are all districts of the place.
     `districts` is None if none was asked for, or if none with these `words` is known: then all sections are in scope,
     and the words count in the ranking. The passages have at most so many `tokens`, but there is always one.
     """
-    ranked = rank_governing(reader, kind, place, districts, known, asked, words)
+    ranked = rank_governing(reader, kind, place, districts, asked, words)
     index = get_index(reader.kg, place.iri)
     terms = _build_terms(kind, asked)
+    all_scopes = load_scopes(reader, place)
     passages: list[Passage] = []
     size = 0
     for each in ranked[:MOST_PASSAGES]:
-        passage = _quote(index, each.section, terms)
+        scopes = () if districts is None else all_scopes.get(each.section, ())
+        passage = _quote(index, each.section, terms, [each for each in scopes if each.includes(districts or ())])
         size += tokens_of(passage)
         if passages and size > tokens:
             break
@@ -123,19 +147,20 @@ def rank_governing(
     kind: RuleKind,
     place: Place,
     districts: Mapping[str, Named] | None,
-    known: Mapping[str, Named],
     asked: str | None,
     words: str | None,
 ) -> list[Ranked]:
     """Rank the sections in scope for a question; see `find_law`. Raises NotFoundError if the code has no sections."""
     tree = code_tree.cached_tree(reader.kg, place.iri)
     units = [section for section in tree.order if tree.sections[section].text_sha256 is not None]
-    scope = load_scope(reader, tree, known)
     factors, own = dict.fromkeys(units, 1.0), set[str]()
     if districts is not None:
-        own = {section for section in units if not scope.get(section, set()).isdisjoint(districts)}
+        scopes = load_scopes(reader, place)
+        own = {each for each in units if any(_is_own(scope, districts) for scope in scopes.get(each, ()))}
         factors = {
-            section: 1.0 if section in own else _TOWN for section in units if section in own or not scope.get(section)
+            each: 1.0 if each in own else _TOWN
+            for each in units
+            if each in own or each not in scopes or any(not scope.districts for scope in scopes[each])
         }
     elif words and (own := _find_headed(tree, words).intersection(units)):
         factors = {section: 1.0 if section in own else _TOWN for section in units}
@@ -149,38 +174,43 @@ def rank_governing(
     return rank_sections(reader.kg, place.iri, question, terms, factors, own)
 
 
+def _is_own(scope: Scope, districts: Container[str]) -> bool:
+    return bool(scope.districts) and scope.includes(districts)
+
+
 def _build_terms(kind: RuleKind, asked: str | None) -> dict[str, float]:
     return weigh_terms(_KIND_WORDS[kind], _KIND_WEIGHT if asked else 1.0) | weigh_terms(asked or "")
 
 
-def load_scope(reader: Reader, tree: CodeTree, known: Mapping[str, Named]) -> Mapping[str, Set[str]]:
-    """Find the districts in whose scope each section is. A section that is not in the result is in that of all."""
-    return reader.derived(("scope of sections", next(iter(tree.sections), "")), _read_headings, tree, known)
+class Scope(NamedTuple):
+    """Where a part of a section applies: in some districts, or in all or the town or where nothing is known."""
+
+    start: int
+    end: int
+    kind: str
+    districts: frozenset[str]
+
+    def includes(self, districts: Container[str]) -> bool:
+        """Whether it applies in one of these districts. A part that may apply anywhere does."""
+        return not self.districts or any(each in districts for each in self.districts)
 
 
-def _read_headings(tree: CodeTree, known: Mapping[str, Named]) -> Mapping[str, Set[str]]:
-    by_code = {each.code: iri for iri, each in known.items()}
-    longest = sorted(by_code, key=len, reverse=True)
-    pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest)) or '(?!)'})(?![\w-])")
-    by_name: dict[str, set[str]] = {}
-    for iri, each in known.items():
-        if name := fold(_DISTRICT_WORD.sub("", each.name)):
-            by_name.setdefault(name, set()).add(iri)
-    found: dict[str, Set[str]] = {}
-    for section in tree.order:
-        title = tree.sections[section].title
-        own = {
-            by_code[match[0]]
-            for match in pattern.finditer(title)
-            if len(match[0]) > 1 or _DISTRICT_WORD.search(title) is not None
-        }
-        if not own and _DISTRICT_WORD.search(title) is not None:
-            plain = f" {fold(title)} "
-            own = {iri for name, several in by_name.items() if f" {name} " in plain for iri in several}
-        parent = tree.sections[section].parent
-        if inherited := own or found.get(parent or "", set()):
-            found[section] = inherited
-    return found
+def load_scopes(reader: Reader, place: Place) -> Mapping[str, Sequence[Scope]]:
+    """Load the scopes of the sections of a code, by IRI of the section, in the order of the text."""
+
+    def read(rows: Sequence[Mapping[str, Term]]) -> dict[str, list[Scope]]:
+        districts: dict[tuple[str, int, int, str], set[str]] = defaultdict(set)
+        for row in rows:
+            start, end = int(term_text(row["start"])), int(term_text(row["end"]))
+            found = districts[iri_of(row["section"]), start, end, term_text(row["kind"])]
+            if "district" in row:
+                found.add(iri_of(row["district"]))
+        scopes: dict[str, list[Scope]] = defaultdict(list)
+        for (section, start, end, kind), named in sorted(districts.items()):
+            scopes[section].append(Scope(start, end, kind, frozenset(named)))
+        return scopes
+
+    return reader.kept("scopes of the sections", bind(SCOPES, municipality=NamedNode(place.iri)), read)
 
 
 def _find_headed(tree: CodeTree, words: str) -> set[str]:
@@ -198,15 +228,18 @@ def _to_words(text: str) -> frozenset[str]:
     return frozenset(singular(word) for word in fold(_DISTRICT_WORD.sub("", text)).split())
 
 
-def _quote(index: SectionIndex, section: str, terms: Mapping[str, float]) -> Passage:
-    """Quote the passage of a section that has most of the words asked for, else its beginning."""
+def _quote(index: SectionIndex, section: str, terms: Mapping[str, float], scopes: Sequence[Scope]) -> Passage:
+    """Quote the passage of a section, in these scopes if any, that has most of the words asked for, else the first."""
     text = index.texts[section]
     terms = {term: weight for term, weight in terms.items() if weight > _KIND_WEIGHT}
-    lines = list(split_lines(text))
+    lines = [
+        each for each in split_lines(text) if not scopes or any(scope.start <= each[0] < scope.end for scope in scopes)
+    ]
+    lines = lines or list(split_lines(text))
     found = [_weigh(index, terms, text[start:end]) for start, end in lines]
     at = max(range(len(lines)), key=lambda number: (found[number], -number)) if any(found) else 0
     start, end = lines[at]
-    while at + 1 < len(lines) and lines[at + 1][1] - start <= _CHARACTERS:
+    while at + 1 < len(lines) and lines[at + 1][1] - start <= _CHARACTERS and lines[at + 1][0] - end <= 2:
         at += 1
         end = lines[at][1]
     quotes = [_to_span(text, start, end)]

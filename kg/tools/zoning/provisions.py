@@ -23,7 +23,7 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import natural_key, quoted
-from kg.tools.zoning.governing_passages import FEW_TOKENS, MOST_TOKENS, Passage, find_law, has_text
+from kg.tools.zoning.governing_passages import FEW_TOKENS, MOST_TOKENS, Passage, describe_whole_list, find_law, has_text
 from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, find_place
 from kg.tools.zoning.rule_rows import Rule, RuleEvidence, load_evidence, load_rules
 from kg.tools.zoning.rule_search import (
@@ -238,8 +238,7 @@ class _Asked:
     ) -> _Asked:
         """Find the place and the districts. Raises NotFoundError for an unknown place.
 
-        An unknown district is an error only where no text of the code is loaded: the list of districts that were read
-        may not be whole.
+        An unknown district is an error only where the list of districts is known to be whole, or no text is loaded.
         """
         reader, notes = Reader(kg), list[str]()
         place = find_place(reader, municipality, state)
@@ -251,6 +250,8 @@ class _Asked:
             except NotFoundError as error:
                 if not asked.has_text:
                     raise
+                if (whole := describe_whole_list(reader, place)) is not None:
+                    raise NotFoundError(f"{error} {whole}") from None
                 asked.districts, asked.is_known = {}, False
                 notes.append(f"{error} The code may have districts that were not read.")
         return asked
@@ -262,7 +263,7 @@ class _Asked:
         if not offset:
             districts = self.districts if self.district is not None and self.is_known else None
             law = find_law(
-                self.reader, self.kind, self.place, districts, self.words.districts, self.about, self.district,
+                self.reader, self.kind, self.place, districts, self.about, self.district,
                 FEW_TOKENS if total else MOST_TOKENS,
             )  # fmt: skip
             result.law = [*law.passages]
