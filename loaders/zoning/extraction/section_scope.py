@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -45,6 +45,7 @@ _CLASS: Final = re.compile(
 _WHOLE_NAME: Final = re.compile(
     r"(?:the )?([A-Za-z][\w/&' -]{2,60}) (?:district|zone|districts|zones)\.?$", re.IGNORECASE
 )
+_ONE_NAME: Final = re.compile(r"(?:The )?[A-Z][a-zA-Z]+ (?:District|DISTRICT|Zone|ZONE)\.?")
 _EACH_STEM: Final = re.compile(_STEM, re.IGNORECASE)
 _EVERYWHERE: Final = re.compile(
     rf"\b(?:all|any|every|each) (?:of the )?(?:other )?(?:zoning |use )?{_KIND_OF_PLACE}\b", re.IGNORECASE
@@ -89,6 +90,14 @@ _STATED: Final = re.compile(
 )
 _PLACE: Final = re.compile(r"\b(?:districts?|zones?|overlay|zoning)\b", re.IGNORECASE)
 _CODE_FIRST: Final = re.compile(rf"[“\"(]?{CODE}\b")
+_FILLER: Final = re.compile(rf"in|the|an?|within|and|or|for|uses?|of|all|any|each|both|zon\w+|{_STEM}", re.IGNORECASE)
+_CLASS_FIRST: Final = re.compile(
+    rf"(?:in |within |for )?(?:(?:the|an?|any|all|each|every|other|of the) )*(?:{_STEM}[ ,/&]*(?:and |or )?)*"
+    rf"(?:(?:zoning|use) )?{_KIND_OF_PLACE}(?:(?: ?[-–—:,] | \().*)?[.:]?",
+    re.IGNORECASE,
+)
+_BEFORE_CLASS: Final = re.compile(r"[-–—:,] |\b(?:in|within|for) ", re.IGNORECASE)
+"""Marks before a place that is a part of a heading: ``Temporary uses - all districts``."""
 _SENTENCE_END: Final = re.compile(r"[.:](?= |$)")
 _LONGEST: Final = 110
 """Maximum characters of a heading line."""
@@ -156,8 +165,9 @@ def parse_scope(words: str, known: Mapping[str, District]) -> Place | None:
         return "districts", tuple(codes)
     for name in (*said.split(": ")[1:2], *_WHOLE_NAME.findall(said)):
         codes = find_named(name, known)
-        # "Office District" may be one district, "Business Districts" and "Business" are a class.
-        if codes and (len(codes) == 1 or not _EACH_STEM.fullmatch(plain_name(name))):
+        # "Office District" may be one district. "Business Districts" and "a residential district" are of a class.
+        is_class = _EACH_STEM.fullmatch(plain_name(name)) and not (len(codes) == 1 and _ONE_NAME.fullmatch(said))
+        if codes and not is_class:
             return ("districts" if len(codes) == 1 else "class"), tuple(codes)
     if (found := _CLASS.search(said)) is not None:
         rest = said[found.end() :]
@@ -242,7 +252,7 @@ def _find_place(
         return "districts", leading[1]
     path = next((place for each in (section, *above) if (place := titles.get(each.key)) is not None), None)
     start = section.text[:_START_OF_TEXT]
-    opening = _OPENING.match(start, find_label_end(start, 0, len(start)))
+    opening = _OPENING.match(start)  # not of a labelled part, which is about itself only
     first = parse_scope(opening[0], known) if opening else None
     if first is None and path is None and (stated := _STATED.search(start)) is not None:
         first = parse_scope(stated["where"], known)
@@ -307,8 +317,8 @@ def _partition(
     scopes: list[Scope] = []
     for start, end in pairwise(cuts):
         kind, codes = next(where for first, last, where in reversed(marks) if first <= start < last)
-        if scopes and (scopes[-1].kind, scopes[-1].codes) == (kind, codes):
-            scopes[-1] = Scope(kind, codes, scopes[-1].start, end)
+        if scopes and ((scopes[-1].kind, scopes[-1].codes) == (kind, codes) or text[start:end] == "\n"):
+            scopes[-1] = replace(scopes[-1], end=end)
         else:
             scopes.append(Scope(kind, codes, start, end))
     return scopes or [Scope(*place, 0, 0)], carried
@@ -381,7 +391,7 @@ def _parse_line(
         return _UNPLACED, ("town" if place[0] == "town" else "none", ())
     if where[0] == "none" and place[0] == "town" and not (upper or _CODE_FIRST.match(words)):
         return None  # a term, as "Buffer zone"
-    if where[0] == "districts" and not _is_whole_name(words, where[1], known):
+    if not _is_heading_of(words, where, known):
         return None
     if trailing:
         return _UNPLACED, where
@@ -391,14 +401,22 @@ def _parse_line(
     return _UNPLACED, ("none", ())
 
 
-def _is_whole_name(words: str, codes: Sequence[str], known: Mapping[str, District]) -> bool:
-    """Whether a line is the name of districts and nothing else: ``R-1 District``, ``In the R-1 and R-2 Districts:``."""
-    rest = words
-    for code in codes:
+def _is_heading_of(words: str, where: Place, known: Mapping[str, District], *, labelled: bool = False) -> bool:
+    """Whether a line is the heading of a place and nothing else: ``R-1 District``, ``In the R-1 and R-2 Districts:``.
+
+    With a label, the words may come after others: ``5. Parking - residential districts``, ``(a) Uses in the R-1 Zone``.
+    """
+    if where[0] != "districts":
+        starts = [0, *(mark.end() for mark in _BEFORE_CLASS.finditer(words) if labelled)]
+        return where[0] == "none" or any(_CLASS_FIRST.fullmatch(words, start) for start in starts)
+    rest = re.sub(r"^[^.:]*\b(?:in|within|for) (?:the |any |all |an? )?", "", words) if labelled else words
+    for code in where[1]:
         rest = re.sub(rf"(?<![\w-]){re.escape(code)}(?![\w-])", " ", rest)
-    names = {word for code in codes for word in plain_name(known[code].name).split()}
+    names = {word for code in where[1] for word in re.findall(r"[a-z]+", plain_name(known[code].name))}
     left = [word for word in re.findall(r"[a-z]+", plain_name(rest)) if word not in names]
-    return all(re.fullmatch(rf"in|the|within|and|or|for|uses?|of|all|any|{_STEM}", word) for word in left)
+    return all(
+        re.fullmatch(rf"in|the|an?|within|and|or|for|uses?|of|all|any|each|both|zon\w+|{_STEM}", word) for word in left
+    )
 
 
 def _find_parts(
@@ -406,7 +424,10 @@ def _find_parts(
 ) -> Iterator[tuple[int, int, Place]]:
     """Yield the labelled parts whose first words are a heading about districts: ``(b) R-2 District. Uses are``."""
     text = section.text
+    listed = {each.start for each in known.values() if each.section == section.key and each.end}
     for part in section.subsections:
+        if part.start in listed:
+            continue
         end_of_line = text.find("\n", part.start, part.end)
         line = text[find_label_end(text, part.start, part.end) : part.end if end_of_line < 0 else end_of_line]
         stop = _SENTENCE_END.search(line[: _LONGEST + 1])
@@ -416,13 +437,9 @@ def _find_parts(
         if not words or _VERB.search(words):
             continue
         where = parse_scope(words.rstrip(".:"), known)
-        if (
-            where is None
-            or where[0] == "none"
-            or (where[0] == "districts" and not _is_whole_name(words, where[1], known))
-        ):
+        if where is None or where[0] == "none" or not _is_heading_of(words, where, known, labelled=True):
             continue
         end = min((each.start for each in lines if part.start < each.start), default=len(text))
-        if place[0] == "districts" and not set(where[1]) <= set(place[1]):
+        if place[0] == "districts" and not (where[1] and set(where[1]) <= set(place[1])):
             where = "none", ()
         yield part.start, min(part.end, end), where

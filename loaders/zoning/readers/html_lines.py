@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from lxml import etree
 
 from loaders.readers.html import BLOCKS, HIDDEN
 from loaders.readers.html_tree import build_table, list_label, normalize_space, number_items, text_pieces
+from loaders.zoning.readers.code_model import Note
 from loaders.zoning.readers.outline import Item
 from loaders.zoning.readers.text_builder import Body
 
@@ -40,7 +42,23 @@ def write(
 
     `sections` is called for each ``<section>`` in it.
     """
-    _Writer(body, taken, sections).inside(element)
+    writer = _Writer(body, taken, sections)
+    writer.inside(element)
+    if writer.labels:
+        body().add(" ".join(writer.labels))
+
+
+_NOTES: Final = {
+    "historynote": "History",
+    "refeditor": "Editor's Note",
+    "refcross": "Cross Reference",
+    "refstate": "State Law Reference",
+    "refcharter": "Charter Reference",
+    "refother": "Reference",
+}
+"""Kinds of notes, by the prefix of their paragraph's class, in the markup of Municode."""
+_LABEL: Final = re.compile(r"incr\d{1,2}")
+"""The class of a paragraph, in the markup of Municode, that is the label of the next one."""
 
 
 def _extend(run: list[str], words: str | None) -> None:
@@ -52,10 +70,23 @@ def _extend(run: list[str], words: str | None) -> None:
 class _Writer:
     def __init__(self, body: Callable[[], Body], taken: Line, sections: Sections | None) -> None:
         self.body, self.taken, self.sections = body, taken, sections
+        self.labels: list[str] = []
+        """Labels of the paragraph that follows."""
 
     def line(self, text: str, element: etree._Element) -> None:
-        if text and not self.taken(text, element):
-            self.body().add(text)
+        if not text:
+            return
+        styles = (element.get("class") or "").split()
+        kind = next((kind for start, kind in _NOTES.items() if any(each.startswith(start) for each in styles)), None)
+        if kind is not None:
+            self.body().notes.append(Note(text, kind))
+        elif any(_LABEL.fullmatch(each) for each in styles):
+            self.labels.append(text)
+        else:
+            text = " ".join((*self.labels, text))
+            self.labels.clear()
+            if not self.taken(text, element):
+                self.body().add(text)
 
     def lines(self, run: list[str], element: etree._Element) -> None:
         """Write the text collected between two blocks."""

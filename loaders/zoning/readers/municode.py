@@ -17,15 +17,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from lxml import etree
-
 from kg.errors import RecordError, SourceError
 from kg.text import quoted
 from loaders.readers import html_tree
 from loaders.readers.headings import SECTION, parse_heading
 from loaders.readers.inline import LeftOut
 from loaders.zoning.readers import html_lines
-from loaders.zoning.readers.code_model import Code, Note
+from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.section_builder import Draft, build_sections, is_same_heading, link_parents, prefix_warnings
 from loaders.zoning.readers.text_builder import Body, Content
 
@@ -33,15 +31,6 @@ LEVEL: Final = "level"
 """Kind of a level without a word for it."""
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
-_NOTES: Final = {
-    "historynote": "History",
-    "refeditor": "Editor's Note",
-    "refcross": "Cross Reference",
-    "refstate": "State Law Reference",
-    "refcharter": "Charter Reference",
-    "refother": "Reference",
-}
-"""Kinds of notes, by the prefix of their paragraph's class."""
 
 
 def parse(data: bytes, name: str, *, municipality: str | None = None, state: str | None = None) -> Code:
@@ -177,25 +166,5 @@ def _content_of(html: str, left_out: LeftOut) -> Content:
     if root is None:
         return Content()
     body = Body()
-    labels: list[str] = []
-
-    def taken(line: str, element: etree._Element) -> bool:
-        styles = (element.get("class") or "").split()
-        kind = next((kind for start, kind in _NOTES.items() if any(each.startswith(start) for each in styles)), None)
-        if kind is not None:
-            body.notes.append(Note(line, kind))
-            return True
-        if any(each.startswith("incr") for each in styles):
-            # The label of a paragraph is a paragraph of its own, next to it.
-            labels.append(line)
-            return True
-        if labels:
-            body.add(" ".join((*labels, line)))
-            labels.clear()
-            return True
-        return False
-
-    html_lines.write(root, lambda: body, taken)
-    if labels:
-        body.add(" ".join(labels))
+    html_lines.write(root, lambda: body, lambda *_: False)
     return body.content()

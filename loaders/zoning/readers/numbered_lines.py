@@ -29,7 +29,7 @@ from loaders.readers.headings import (
 )
 from loaders.readers.html_tree import normalize_space
 from loaders.zoning.readers.heading_sequences import Candidate, parse_keys, select_ascending
-from loaders.zoning.readers.section_builder import Drafts
+from loaders.zoning.readers.section_builder import BACK_MATTER, Drafts
 
 _LEAST_COMPONENTS: Final = 3
 """Minimum components of a bare number that is a heading, unless the code has none that long."""
@@ -73,6 +73,9 @@ class Numbered:
         self._drafts: Final = drafts
         self._lines, self._starts = _split_lines(given)
         self._found: Final = _find_headings(self._lines)
+        self._left_out: Final = _find_back_matter(self._lines, self._found.opening.keys())
+        if self._left_out:
+            drafts.warnings.append(f"{len(self._left_out):,} lines of an index or a table of ordinances are left out.")
         self._title = ""
 
     @property
@@ -86,7 +89,7 @@ class Numbered:
         The text belongs to the level that is open then.
         """
         for index in range(self._starts[place], self._starts[place + 1]):
-            if index in self._found.titles:
+            if index in self._found.titles or index in self._left_out:
                 continue
             heading = self._found.opening.get(index)
             if heading is not None:
@@ -192,7 +195,7 @@ def _find_headings(lines: Sequence[str]) -> _Found:
         chosen, found.naming = _of_one_style(
             bare, {heading.number for _, heading in others if heading.kind == "title"}, lines
         )
-        if not chosen and len(placed) == len(bare):
+        if len(chosen) < _LEAST_SECTIONS and len(placed) == len(bare):
             chosen = placed
         # "Section 5" at the start of a line is a reference, if sections are numbered without a word.
         sections = chosen if len(chosen) >= _LEAST_SECTIONS else [*sections, *chosen]
@@ -215,6 +218,20 @@ def _find_headings(lines: Sequence[str]) -> _Found:
         if title := _title(lines[below]):
             found.opening[index] = Heading(heading.kind, heading.number, title, heading.bare)
             found.titles.add(below)
+    return found
+
+
+def _find_back_matter(lines: Sequence[str], opening: Set[int]) -> set[int]:
+    """Find the lines of an index or a table of ordinances: most of them end in a figure."""
+    found: set[int] = set()
+    end = 0
+    for start, line in enumerate(lines):
+        if start < end or start in opening or not line or not BACK_MATTER.fullmatch(normalize_space(line)):
+            continue
+        end = next((index for index in range(start + 1, len(lines)) if index in opening), len(lines))
+        rest = [line for line in lines[start + 1 : end] if line.strip()]
+        if rest and sum(line.rstrip()[-1].isdigit() for line in rest) * 2 >= len(rest):
+            found.update(range(start, end))
     return found
 
 

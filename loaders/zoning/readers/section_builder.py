@@ -33,6 +33,14 @@ _CONTENTS: Final = re.compile(
     r"(?:(?:table of )?contents|sections?|articles?|chapters?|divisions?|parts?)\W*", re.IGNORECASE
 )
 """The line above a table of contents."""
+BACK_MATTER: Final = re.compile(
+    r"(?:(?:subject |general |alphabetical )?index(?: to (?:the )?[\w ]{3,40})?"
+    r"|(?:table|list) of (?:amendments|contents|ordinances)|amendment history"
+    r"|(?:code |ordinance |statutory |parallel )?(?:comparative|disposition|derivation|(?:cross[- ])?reference"
+    r"|amendment|history) (?:table|list)s?)\W*",
+    re.IGNORECASE,
+)
+"""Titles of parts of a code that are not law."""
 _REFERENCES: Final = re.compile(r"cross[- ]references?\W*", re.IGNORECASE)
 """The line above the references that a publisher adds to a level, next to its table of contents."""
 
@@ -282,7 +290,7 @@ def _key_of(draft: Draft) -> str:
 def build_sections(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Section]:
     """Build sections from drafts. An earlier level without text that recurs with text is a table of contents and is
     dropped."""
-    given = list(drafts)
+    given = _without_back_matter(list(drafts), warnings)
     for draft in given:
         if draft.content is None:
             draft.content = (draft.body or Body()).content()
@@ -402,6 +410,18 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
     for draft in drafts:
         if draft.parent in left:
             draft.parent = left[draft.parent]
+    return [draft for draft in drafts if draft not in left]
+
+
+def _without_back_matter(drafts: Sequence[Draft], warnings: list[str]) -> list[Draft]:
+    """Drop the levels that are no law, such as ``Appendix A: Code comparative table``, with those below them."""
+    left: set[Draft] = set()
+    for draft in drafts:
+        if BACK_MATTER.fullmatch(draft.title):
+            warnings.append(f"{draft.name} is left out. {quoted(draft.title)} is not law.")
+            left.add(draft)
+        elif draft.parent in left:
+            left.add(draft)
     return [draft for draft in drafts if draft not in left]
 
 
