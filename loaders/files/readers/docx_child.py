@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import posixpath
 import re
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
 from typing import Any, Final
 
 from lxml import etree
@@ -17,11 +17,18 @@ from lxml import etree
 from kg.text import quoted
 from loaders.files.readers import office_package
 from loaders.files.readers.docx_numbering import Numbering
-from loaders.files.readers.office_package import get_attribute, get_name
+from loaders.files.readers.office_package import (
+    Block,
+    get_attribute,
+    get_child,
+    get_name,
+    get_value,
+    group_items,
+    is_on,
+    is_true,
+)
 from loaders.readers.formulas import write_formula
 from loaders.readers.inline import CHECKED, UNCHECKED, LeftOut, Piece, join_pieces, raise_text
-
-Block = dict[str, Any]
 
 _HEADING: Final = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _DEEPEST_HEADING: Final = 6
@@ -126,14 +133,8 @@ class _Package:
         for each in root if root is not None else ():
             target = each.get("Target") or ""
             if each.get("TargetMode") != "External" and target:
-                whole = target if target.startswith("/") else f"{folder}/{target}"
-                parts: list[str] = []
-                for step in whole.split("/"):
-                    if step == "..":
-                        parts = parts[:-1]
-                    elif step not in ("", "."):
-                        parts.append(step)
-                yield (each.get("Type") or "").rpartition("/")[2], "/".join(parts)
+                whole = posixpath.normpath(posixpath.join("/", folder, target))
+                yield (each.get("Type") or "").rpartition("/")[2], whole.lstrip("/")
 
     def parse(self, name: str) -> etree._Element | None:
         """Parse a part. None if there is none."""
@@ -174,7 +175,7 @@ class _Reading:
         if body is None:
             raise office_package.UnreadableError("It is damaged: it has no body.")
         self.find_whole_fields(body)
-        yield from _group(self.blocks(body))
+        yield from group_items(self.blocks(body))
         if self.carried:
             yield {"kind": "paragraph", "text": join_pieces(self.carried)}
         yield from self.read_notes()
@@ -239,14 +240,14 @@ class _Reading:
 
     def read_paragraph(self, element: etree._Element) -> Iterator[Block]:
         """Yield the block of a paragraph, and those of the text boxes in it."""
-        properties = _child(element, "pPr")
-        style = _get_value(properties, "pStyle") or self.default
+        properties = get_child(element, "pPr")
+        style = get_value(properties, "pStyle") or self.default
         paragraph = _Paragraph(properties, style, self.carried)
         self.carried = []
         self.read_runs(element, paragraph)
-        mark = _child(properties, "rPr")
+        mark = get_child(properties, "rPr")
         text = join_pieces(paragraph.pieces)
-        if mark is not None and _child(mark, "del") is not None:
+        if mark is not None and get_child(mark, "del") is not None:
             self.carried = paragraph.pieces
         else:
             yield from self.write_paragraph(paragraph, text, mark)
@@ -258,7 +259,7 @@ class _Reading:
     def write_paragraph(self, paragraph: _Paragraph, text: str, mark: etree._Element | None) -> Iterator[Block]:
         level = self.find_heading(paragraph)
         numbered = self.find_list(paragraph)
-        if not text and mark is not None and _is_on(_child(mark, "vanish")):
+        if not text and mark is not None and is_on(get_child(mark, "vanish")):
             return  # a hidden paragraph has no number
         label = self.numbering.number(*numbered) if numbered is not None else None
         if not text:
@@ -283,7 +284,7 @@ class _Reading:
 
     def find_heading(self, paragraph: _Paragraph) -> int:
         """Find the level of a heading. 0 for a paragraph that is none."""
-        stated = _get_value(paragraph.properties, "outlineLvl")
+        stated = get_value(paragraph.properties, "outlineLvl")
         for style in self.chain(paragraph.style):
             if stated is not None:
                 break
@@ -292,7 +293,7 @@ class _Reading:
             elif style.name.lower() == "title":
                 stated = "0"
             else:
-                stated = _get_value(style.paragraph, "outlineLvl")
+                stated = get_value(style.paragraph, "outlineLvl")
         level = int(stated) + 1 if stated is not None and stated.isdecimal() and len(stated) == 1 else 10
         return min(level, _DEEPEST_HEADING) if level < 10 else 0
 
@@ -306,11 +307,11 @@ class _Reading:
             sources.append((at, style.paragraph))
             at = style.based_on
         for name, properties in sources:
-            numbers = _child(properties, "numPr")
+            numbers = get_child(properties, "numPr")
             if numbers is None:
                 continue
-            place = _get_value(numbers, "ilvl") if place is None else place
-            if ident is None and (ident := _get_value(numbers, "numId")) is not None:
+            place = get_value(numbers, "ilvl") if place is None else place
+            if ident is None and (ident := get_value(numbers, "numId")) is not None:
                 styled = name
         if ident is None or ident == "0":
             return None
@@ -348,7 +349,7 @@ class _Reading:
 
     def read_run(self, element: etree._Element, paragraph: _Paragraph) -> None:
         """Read a run: words of one form."""
-        properties = _child(element, "rPr")
+        properties = get_child(element, "rPr")
         pieces = list(self.read_content(element, properties, paragraph))
         text = "".join(pieces)
         if not text:
@@ -395,7 +396,7 @@ class _Reading:
             elif name == "commentReference":
                 self.left_out.comments += 1
             elif name == "ruby":
-                base = _child(child, "rubyBase")
+                base = get_child(child, "rubyBase")
                 if base is not None:
                     self.read_runs(base, paragraph)
             elif name == "AlternateContent":
@@ -410,7 +411,7 @@ class _Reading:
         number = sum(each == kind for each, _, _ in self.notes) + 1
         mark = (
             ""
-            if _is_on_value(get_attribute(element, "customMarkFollows"), default=False)
+            if is_true(get_attribute(element, "customMarkFollows"))
             else raise_text(self.numbering.write(number, "lowerRoman" if kind == "endnote" else "decimal"))
         )
         self.notes.append((kind, get_attribute(element, "id") or "", mark))
@@ -432,7 +433,7 @@ class _Reading:
         """Follow the start, middle and end of a field. Yield the value of one of a form."""
         kind = get_attribute(element, "fldCharType")
         if kind == "begin" and element in self.whole_fields:
-            self.fields.append(_Field(_child(element, "ffData")))
+            self.fields.append(_Field(get_child(element, "ffData")))
         elif kind == "separate" and self.fields:
             self.fields[-1].separated = True
         elif kind == "end" and self.fields:
@@ -451,7 +452,7 @@ class _Reading:
         names = {get_name(each) for each in element.iter()}
         properties = next((each for each in element.iter() if get_name(each) == "docPr"), None)
         boxes = [each for each in element.iter() if get_name(each) == "txbxContent"]
-        if properties is not None and _is_on_value(get_attribute(properties, "hidden"), default=False):
+        if properties is not None and is_true(get_attribute(properties, "hidden")):
             self.left_out.add_hidden(" ".join(map(_all_text, boxes)))
             return
         # A text box within another one is read with that one.
@@ -472,7 +473,7 @@ class _Reading:
         """Read text, with the characters of fonts of symbols in it."""
         if _PRIVATE.search(text) is None:
             return text
-        fonts = _child(properties, "rFonts")
+        fonts = get_child(properties, "rFonts")
         font = (get_attribute(fonts, "ascii") or "").lower() if fonts is not None else ""
         return _PRIVATE.sub(lambda match: self.read_symbol(ord(match[0]), font), text)
 
@@ -494,32 +495,32 @@ class _Reading:
     def _find(self, name: str, run_style: str | None, paragraph_style: str | None) -> etree._Element | None:
         """Find a property of runs in their styles."""
         for style in (*self.chain(run_style), *self.chain(paragraph_style)):
-            if (found := _child(style.run, name)) is not None:
+            if (found := get_child(style.run, name)) is not None:
                 return found
-        return _child(self.usual, name)
+        return get_child(self.usual, name)
 
     def get(self, name: str, properties: etree._Element | None, paragraph: _Paragraph) -> etree._Element | None:
         """Get a property of a run: its own, or that of its styles."""
-        own = _child(properties, name)
-        return own if own is not None else self.find(name, _get_value(properties, "rStyle"), paragraph.style)
+        own = get_child(properties, name)
+        return own if own is not None else self.find(name, get_value(properties, "rStyle"), paragraph.style)
 
     def is_on(self, name: str, properties: etree._Element | None, paragraph: _Paragraph) -> bool:
-        if name == "b" and _child(properties, "b") is None:
-            return _is_on(self.find("b", _get_value(properties, "rStyle"), None))  # not that of headings
-        return _is_on(self.get(name, properties, paragraph))
+        if name == "b" and get_child(properties, "b") is None:
+            return is_on(self.find("b", get_value(properties, "rStyle"), None))  # not that of headings
+        return is_on(self.get(name, properties, paragraph))
 
     def is_hidden(self, properties: etree._Element | None, paragraph: _Paragraph) -> bool:
         """Whether a run is not shown: hidden, tiny, or white on white."""
         if self.is_on("vanish", properties, paragraph):
             return True
-        size = _get_value(properties, "sz")
+        size = get_value(properties, "sz")
         if size is not None and size.isdecimal() and int(size) <= _TINY:
             return True
         color = self.get("color", properties, paragraph)
         if self.within or color is None or (get_attribute(color, "val") or "").upper() != "FFFFFF":
             return False
-        behind = [self.get("shd", properties, paragraph), _child(paragraph.properties, "shd")]
-        behind += [_child(style.paragraph, "shd") for style in self.chain(paragraph.style)]
+        behind = [self.get("shd", properties, paragraph), get_child(paragraph.properties, "shd")]
+        behind += [get_child(style.paragraph, "shd") for style in self.chain(paragraph.style)]
         return all(each is None for each in (*behind, self.get("highlight", properties, paragraph)))
 
     def find_shift(self, properties: etree._Element | None, paragraph: _Paragraph) -> str:
@@ -528,7 +529,7 @@ class _Reading:
         if align is not None:
             value = get_attribute(align, "val") or ""
             return value if value in ("superscript", "subscript") else ""
-        moved = _get_value(properties, "position") or "0"
+        moved = get_value(properties, "position") or "0"
         points = int(moved) if re.fullmatch(r"-?\d{1,4}", moved) else 0
         return "superscript" if points >= _RAISED_BY else "subscript" if points <= -_RAISED_BY else ""
 
@@ -543,24 +544,24 @@ class _Reading:
         cells = 0
         content: list[Block] = []
         for row in _find(element, "tr"):
-            properties = _child(row, "trPr")
-            if _child(properties, "del") is not None:
+            properties = get_child(row, "trPr")
+            if get_child(properties, "del") is not None:
                 self.left_out.add_struck(_all_text(row))
                 continue
-            if _is_on(_child(properties, "hidden")):
+            if is_on(get_child(properties, "hidden")):
                 self.left_out.add_hidden(_all_text(row))
                 continue
             line = [""] * _count(properties, "gridBefore", 0)
             for cell in _find(row, "tc"):
                 cells += 1
-                own = _child(cell, "tcPr")
-                content = [] if _child(own, "cellDel") is not None else list(self.blocks(cell))
-                if _child(own, "cellDel") is not None:
+                own = get_child(cell, "tcPr")
+                content = [] if get_child(own, "cellDel") is not None else list(self.blocks(cell))
+                if get_child(own, "cellDel") is not None:
                     self.left_out.add_struck(_all_text(cell))
                 tables = [block for block in content if block["kind"] == "table"]
                 text = " ".join(_to_lines(block for block in content if block["kind"] != "table"))
                 following += tables
-                merge = _child(own, "vMerge")
+                merge = get_child(own, "vMerge")
                 if merge is not None and get_attribute(merge, "val") != "restart" and len(line) < len(above):
                     text = above[len(line)]
                 line += [text] * _count(own, "gridSpan", 1)
@@ -572,20 +573,6 @@ class _Reading:
             return
         yield {"kind": "table", "rows": rows}
         yield from following
-
-
-def _group(blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks, with the items of a list together."""
-    for is_list, part in groupby(blocks, lambda block: "items" in block):
-        if not is_list:
-            yield from part
-            continue
-        items = [(block["kind"], item) for block in part for item in block["items"]]
-        least = min(depth for _, (depth, _, _) in items)
-        yield {
-            "kind": "steps" if any(kind == "steps" for kind, _ in items) else "list",
-            "items": [(depth - least, mark, text) for _, (depth, mark, text) in items],
-        }
 
 
 def _to_lines(blocks: Iterable[Block]) -> Iterator[str]:
@@ -601,24 +588,24 @@ def _to_lines(blocks: Iterable[Block]) -> Iterator[str]:
 
 def _read_control(element: etree._Element) -> tuple[str | None, bool]:
     """Read a content control: the mark of a box to check, and whether it only shows what to enter."""
-    properties = _child(element, "sdtPr")
-    box = _child(properties, "checkbox")
+    properties = get_child(element, "sdtPr")
+    box = get_child(properties, "checkbox")
     if box is not None:
-        checked = _child(box, "checked")
-        return CHECKED if checked is not None and _is_on(checked) else UNCHECKED, False
-    return None, _is_on(_child(properties, "showingPlcHdr"))
+        checked = get_child(box, "checked")
+        return CHECKED if checked is not None and is_on(checked) else UNCHECKED, False
+    return None, is_on(get_child(properties, "showingPlcHdr"))
 
 
 def _read_form_field(data: etree._Element) -> str:
     """Read the value of a field of a form of earlier versions."""
-    if (box := _child(data, "checkBox")) is not None:
-        checked = _child(box, "checked")
-        return CHECKED if _is_on(checked if checked is not None else _child(box, "default")) else UNCHECKED
-    if (choices := _child(data, "ddList")) is not None:
+    if (box := get_child(data, "checkBox")) is not None:
+        checked = get_child(box, "checked")
+        return CHECKED if is_on(checked if checked is not None else get_child(box, "default")) else UNCHECKED
+    if (choices := get_child(data, "ddList")) is not None:
         entries = [get_attribute(each, "val") or "" for each in choices if get_name(each) == "listEntry"]
-        chosen = _get_value(choices, "result") or _get_value(choices, "default") or "0"
+        chosen = get_value(choices, "result") or get_value(choices, "default") or "0"
         return entries[int(chosen)] if chosen.isdecimal() and int(chosen) < len(entries) else ""
-    return _get_value(_child(data, "textInput"), "default") or ""
+    return get_value(get_child(data, "textInput"), "default") or ""
 
 
 def _choose(element: etree._Element) -> etree._Element:
@@ -635,14 +622,14 @@ def _read_styles(
     usual: etree._Element | None = None
     for each in root if root is not None else ():
         if get_name(each) == "docDefaults":
-            usual = _child(_child(each, "rPrDefault"), "rPr")
+            usual = get_child(get_child(each, "rPrDefault"), "rPr")
         if get_name(each) != "style":
             continue
         ident = get_attribute(each, "styleId") or ""
         styles[ident] = _Style(
-            _get_value(each, "name") or "", _get_value(each, "basedOn"), _child(each, "pPr"), _child(each, "rPr")
+            get_value(each, "name") or "", get_value(each, "basedOn"), get_child(each, "pPr"), get_child(each, "rPr")
         )
-        if get_attribute(each, "type") == "paragraph" and _is_on_value(get_attribute(each, "default"), default=False):
+        if get_attribute(each, "type") == "paragraph" and is_true(get_attribute(each, "default")):
             default = ident
     return styles, default, usual
 
@@ -657,25 +644,8 @@ def _find(element: etree._Element, name: str) -> Iterator[etree._Element]:
             yield from _find(child, name)
 
 
-def _child(element: etree._Element | None, name: str) -> etree._Element | None:
-    return next((each for each in element if get_name(each) == name), None) if element is not None else None
-
-
-def _get_value(element: etree._Element | None, name: str) -> str | None:
-    child = _child(element, name)
-    return get_attribute(child, "val") if child is not None else None
-
-
-def _is_on(element: etree._Element | None) -> bool:
-    return element is not None and _is_on_value(get_attribute(element, "val"), default=True)
-
-
-def _is_on_value(value: str | None, *, default: bool) -> bool:
-    return default if value is None else value not in ("0", "false", "off", "none")
-
-
 def _count(element: etree._Element | None, name: str, default: int) -> int:
-    value = _get_value(element, name) or ""
+    value = get_value(element, name) or ""
     return min(int(value), 100) if value.isdecimal() and len(value) < 4 else default
 
 

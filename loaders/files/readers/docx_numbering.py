@@ -9,8 +9,8 @@ from typing import Final
 
 from lxml import etree
 
-from loaders.files.readers.office_package import get_attribute, get_name
-from loaders.readers.html_tree import list_label
+from loaders.files.readers.office_package import get_attribute, get_child, get_name, get_value, is_on
+from loaders.readers.html_tree import list_label, parse_whole
 
 _PLACE: Final = re.compile(r"%([1-9])")
 _LEVELS: Final = 9
@@ -69,20 +69,20 @@ class Numbering:
         abstract = {
             get_attribute(each, "abstractNumId") or "": each for each in root if get_name(each) == "abstractNum"
         }
-        by_style = {style: key for key, each in abstract.items() if (style := _value(each, "styleLink")) is not None}
+        by_style = {style: key for key, each in abstract.items() if (style := get_value(each, "styleLink")) is not None}
         for num in (each for each in root if get_name(each) == "num"):
-            shared = _value(num, "abstractNumId") or ""
+            shared = get_value(num, "abstractNumId") or ""
             definition = abstract.get(shared)
-            if definition is not None and (linked := _value(definition, "numStyleLink")) in by_style:
+            if definition is not None and (linked := get_value(definition, "numStyleLink")) in by_style:
                 shared = by_style[linked]
                 definition = abstract[shared]
             levels = _read_levels(definition)
             starts: dict[int, int] = {}
             for override in (each for each in num if get_name(each) == "lvlOverride"):
-                place = _whole(get_attribute(override, "ilvl"), 0)
+                place = parse_whole(get_attribute(override, "ilvl"), 0)
                 levels |= _read_levels(override)
-                if (start := _value(override, "startOverride")) is not None:
-                    starts[place] = _whole(start, 1)
+                if (start := get_value(override, "startOverride")) is not None:
+                    starts[place] = parse_whole(start, 1)
             numbering.lists[get_attribute(num, "numId") or ""] = _List(shared, levels, starts)
         return numbering
 
@@ -158,30 +158,18 @@ def _read_levels(element: etree._Element | None) -> dict[int, _Level]:
     levels = {}
     for each in element if element is not None else ():
         if get_name(each) == "lvl":
-            restart = _value(each, "lvlRestart")
-            legal = next((child for child in each if get_name(child) == "isLgl"), None)
-            form = _value(each, "numFmt")
+            restart = get_value(each, "lvlRestart")
+            form = get_value(each, "numFmt")
             if form is None:  # Word writes a format of its own and a plain one for older versions
                 inner = next((child for child in each.iter() if get_name(child) == "numFmt"), None)
                 form = get_attribute(inner, "val") if inner is not None else None
-            place = _whole(get_attribute(each, "ilvl"), 0)
+            place = parse_whole(get_attribute(each, "ilvl"), 0)
             levels[place] = _Level(
-                _whole(_value(each, "start"), 1),
+                parse_whole(get_value(each, "start"), 1),
                 form or "decimal",
-                f"%{place + 1}." if (text := _value(each, "lvlText")) is None else text,
-                None if restart is None else _whole(restart, 0),
-                legal is not None and get_attribute(legal, "val") not in ("0", "false", "off"),
-                _value(each, "pStyle"),
+                f"%{place + 1}." if (text := get_value(each, "lvlText")) is None else text,
+                None if restart is None else parse_whole(restart, 0),
+                is_on(get_child(each, "isLgl")),
+                get_value(each, "pStyle"),
             )
     return levels
-
-
-def _value(element: etree._Element, name: str) -> str | None:
-    child = next((each for each in element if get_name(each) == name), None)
-    return get_attribute(child, "val") if child is not None else None
-
-
-def _whole(value: str | None, default: int) -> int:
-    text = (value or "").strip()
-    digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 7 else default

@@ -7,7 +7,8 @@ import io
 import json
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
@@ -26,6 +27,8 @@ _MOST_NAMED: Final = 10
 _DUBLIN: Final = "{http://purl.org/dc/elements/1.1/}"
 _CORE: Final = "{http://schemas.openxmlformats.org/package/2006/metadata/core-properties}"
 
+Block = dict[str, Any]
+"""A heading, paragraph, list or table, as the report of the process has it."""
 Convert = Callable[[bytes], tuple[str, dict[str, Any]]]
 """Converts a document to its content as text and further members of the report. Raises UnreadableError."""
 
@@ -73,6 +76,41 @@ def get_name(element: etree._Element) -> str:
 def get_attribute(element: etree._Element, name: str) -> str | None:
     """Get an attribute of an element in any namespace."""
     return next((str(value) for key, value in element.attrib.items() if str(key).rpartition("}")[2] == name), None)
+
+
+def get_child(element: etree._Element | None, name: str) -> etree._Element | None:
+    """Get the first child with a name."""
+    return next((each for each in element if get_name(each) == name), None) if element is not None else None
+
+
+def get_value(element: etree._Element | None, name: str) -> str | None:
+    """Get the value of a property: the attribute ``val`` of the first child with a name."""
+    child = get_child(element, name)
+    return get_attribute(child, "val") if child is not None else None
+
+
+def is_on(element: etree._Element | None) -> bool:
+    """Whether a property that is on or off is on."""
+    return element is not None and is_true(get_attribute(element, "val"), default=True)
+
+
+def is_true(value: str | None, *, default: bool = False) -> bool:
+    """Whether the value of an attribute is true; `default` if there is none."""
+    return default if value is None else value not in ("0", "false", "off", "none")
+
+
+def group_items(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Yield blocks, with the items of a list together, which follow each other as lists of one item each."""
+    for is_list, part in groupby(blocks, lambda block: "items" in block):
+        if not is_list:
+            yield from part
+            continue
+        items = [(block["kind"], item) for block in part for item in block["items"]]
+        least = min(depth for _, (depth, _, _) in items)
+        yield {
+            "kind": "steps" if any(kind == "steps" for kind, _ in items) else "list",
+            "items": [(depth - least, mark, text) for _, (depth, mark, text) in items],
+        }
 
 
 def list_places(places: list[int]) -> str:

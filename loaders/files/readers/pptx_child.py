@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from typing import Any, Final
 
 from pptx import Presentation
@@ -15,8 +15,9 @@ from pptx.slide import Slide
 from pptx.table import Table
 
 from loaders.files.readers import office_package
-from loaders.files.readers.office_package import UnreadableError, list_places
+from loaders.files.readers.office_package import Block, UnreadableError, group_items, list_places
 from loaders.readers.formulas import write_formula
+from loaders.readers.html_tree import list_label, parse_whole
 from loaders.readers.inline import LeftOut, Piece, join_pieces
 
 _FURNITURE: Final = frozenset(
@@ -28,9 +29,9 @@ _BULLETED: Final = frozenset({PP_PLACEHOLDER.BODY, PP_PLACEHOLDER.OBJECT, PP_PLA
 _DEEPEST: Final = 20
 _MOST_SLIDES: Final = 5_000
 
-Block = dict[str, Any]
-_Shown = tuple[str, int, str]
-"""A paragraph: its kind (``paragraph``, ``list``, ``steps``), depth and text."""
+_KINDS: Final = {"arabic": "1", "alphaLc": "a", "alphaUc": "A", "romanLc": "i", "romanUc": "I"}
+_SIGNS: Final = {"ParenBoth": "({})", "ParenR": "{})", "Period": "{}.", "Plain": "{}"}
+_NUMBERED: Final = re.compile(rf"(?P<kind>{'|'.join(_KINDS)})(?P<signs>{'|'.join(_SIGNS)})")
 
 
 def convert(data: bytes) -> tuple[str, dict[str, Any]]:
@@ -71,7 +72,9 @@ class _Reading:
         content = [block for shape in shapes if shape not in titles[:1] for block in self.read_shape(shape)]
         notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
         noted = (
-            list(_group(_read_paragraphs(notes.paragraphs, self.left_out, bulleted=False))) if notes is not None else []
+            list(group_items(_read_paragraphs(notes.paragraphs, self.left_out, bulleted=False)))
+            if notes is not None
+            else []
         )
         if titles or content or noted:
             title = _read_frame(titles[0].text_frame, self.left_out) if titles else f"Slide {number}"
@@ -110,7 +113,7 @@ class _Reading:
         if getattr(shape, "has_table", False):
             yield {"kind": "table", "rows": _read_table(shape.table, self.left_out)}
         else:
-            yield from _group(
+            yield from group_items(
                 _read_paragraphs(shape.text_frame.paragraphs, self.left_out, bulleted=_get_type(shape) in _BULLETED)
             )
 
@@ -131,18 +134,37 @@ def _read_table(table: Table, left_out: LeftOut) -> list[list[str]]:
     return rows
 
 
-def _read_paragraphs(paragraphs: Iterable[Any], left_out: LeftOut, *, bulleted: bool) -> Iterator[_Shown]:
+def _read_paragraphs(paragraphs: Iterable[Any], left_out: LeftOut, *, bulleted: bool) -> Iterator[Block]:
+    """Yield the block of each paragraph. Each item of a list is a block of its own."""
+    last: dict[int, tuple[tuple[str, int], int]] = {}
+    """The form and start of the numbers of each depth, and the last number."""
     for paragraph in paragraphs:
-        if text := _write_runs(paragraph, left_out):
-            properties = paragraph._p.pPr
-            marks = {child.tag for child in properties} if properties is not None else set()
-            if qn("a:buAutoNum") in marks:
-                kind = "steps"
-            elif qn("a:buNone") in marks or not (bulleted or qn("a:buChar") in marks or qn("a:buBlip") in marks):
-                kind = "paragraph"
-            else:
-                kind = "list"
-            yield kind, paragraph.level, text
+        text = _write_runs(paragraph, left_out)
+        if not text:
+            continue
+        depth = paragraph.level
+        properties = paragraph._p.pPr
+        marks = {child.tag: child for child in properties} if properties is not None else {}
+        numbered = marks.get(qn("a:buAutoNum"))
+        last = {above: numbers for above, numbers in last.items() if above < depth + (numbered is not None)}
+        if numbered is not None:
+            form = numbered.get("type", ""), parse_whole(numbered.get("startAt"), 1)
+            number = last[depth][1] + 1 if depth in last and last[depth][0] == form else form[1]
+            last[depth] = form, number
+            yield {"kind": "steps", "items": [(depth, _write_label(number, form[0], left_out), text)]}
+        elif qn("a:buNone") in marks or not (bulleted or qn("a:buChar") in marks or qn("a:buBlip") in marks):
+            yield {"kind": "paragraph", "text": text}
+        else:
+            yield {"kind": "list", "items": [(depth, "-", text)]}
+
+
+def _write_label(number: int, form: str, left_out: LeftOut) -> str:
+    """Write an automatic number in a form of presentations, such as ``alphaLcParenR``."""
+    match = _NUMBERED.fullmatch(form)
+    if match is None:
+        left_out.unread[f"numbers in the format {form!r}, written as decimal numbers"] += 1
+        return f"{number}."
+    return _SIGNS[match["signs"]].format(list_label(_KINDS[match["kind"]], number))
 
 
 def _write_runs(paragraph: Any, left_out: LeftOut) -> str:
@@ -172,21 +194,6 @@ def _write_runs(paragraph: Any, left_out: LeftOut) -> str:
 def _read_frame(frame: Any, left_out: LeftOut) -> str:
     """Read a text frame as one line without notation."""
     return " ".join(filter(None, (_write_runs(each, left_out) for each in frame.paragraphs))).replace("**", "")
-
-
-def _group(shown: Iterable[_Shown]) -> Iterator[Block]:
-    """Yield blocks: paragraphs, and the items of each list together."""
-    for kind, part in groupby(shown, lambda each: each[0]):
-        if kind == "paragraph":
-            yield from ({"kind": "paragraph", "text": text} for _, _, text in part)
-            continue
-        items: list[tuple[int, str, str]] = []
-        numbers: list[int] = []
-        for _, depth, text in part:
-            numbers = [*numbers, *[0] * (depth + 1 - len(numbers))][: depth + 1]
-            numbers[depth] += 1
-            items.append((depth, f"{numbers[depth]}." if kind == "steps" else "-", text))
-        yield {"kind": kind, "items": items}
 
 
 def _join(text: str) -> str:

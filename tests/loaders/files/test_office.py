@@ -17,6 +17,7 @@ from openpyxl.styles import Font
 from pptx import Presentation
 from pptx.chart.data import CategoryChartData
 from pptx.enum.chart import XL_CHART_TYPE
+from pptx.oxml.ns import qn
 from pptx.util import Inches
 from pyoxigraph import Literal
 
@@ -91,6 +92,21 @@ def test_tables_bold_words_and_slides_without_title_are_read() -> None:
         "## Slide 1\n\n| gate | width |\n| --- | --- |\n| upper | 6 m |\n| lower | 6 m |\n\n"
         "The **Sluice Board** decides."
     )
+
+
+def test_automatic_numbers_of_slides_have_their_form_and_start_and_go_on_after_points_below() -> None:
+    deck = Presentation()
+    lines = ((0, "drain"), (1, "lever"), (0, "wait"), (0, "start"), (0, "look"))
+    slide = add_slide(deck, "content", "Pump", *lines)
+    numbers = (("arabicPeriod", "3"), None, ("arabicPeriod", "3"), ("alphaLcParenR", None), ("alphaLcParenR", None))
+    for paragraph, number in zip(slide.placeholders[1].text_frame.paragraphs, numbers, strict=True):
+        if number is not None:
+            mark = paragraph._p.get_or_add_pPr().makeelement(qn("a:buAutoNum"), {"type": number[0]})
+            paragraph._p.pPr.append(mark)
+            if number[1] is not None:
+                mark.set("startAt", number[1])
+    found = read(deck, ".pptx")
+    assert found.text.split("\n\n", 1)[1] == "3. drain\n   - lever\n4. wait\na) start\nb) look"
 
 
 def test_hidden_slides_and_shapes_are_left_out_and_charts_named() -> None:
