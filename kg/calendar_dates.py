@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
+from kg.text import ordinal
+
 Calendar = Literal["julian", "gregorian"]
 JULIAN_MODEL: Final = "Q1985786"
 GREGORIAN_MODEL: Final = "Q1985727"
@@ -182,7 +184,7 @@ def span_years(written: int, size: int) -> Date:
     elif size in (100, 1000):
         count = -(-years // size)
         low, high = (count - 1) * size + 1, count * size
-        name = f"{_count_of(count)} {'century' if size == 100 else 'millennium'}{era}"
+        name = f"{ordinal(count)} {'century' if size == 100 else 'millennium'}{era}"
         loose = years + size - 1 if years == high else None
     else:
         # The span can lie on both sides of the year.
@@ -192,11 +194,6 @@ def span_years(written: int, size: int) -> Date:
     if written > 0:
         return Date(low, last=high, span=name, loose=loose)
     return Date(1 - high, last=1 - low, span=name, loose=None if loose is None else 1 - loose)
-
-
-def _count_of(number: int) -> str:
-    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
 
 
 Comparison = Literal["equal", "converted", "different", "unknown"]

@@ -69,6 +69,11 @@ def describe_unread(counts: Mapping[str, int], endings: Iterable[str]) -> str:
     return f"Files of formats that are not read: {found}. Read are {', '.join(sorted(endings))}."
 
 
+def ordinal(number: int) -> str:
+    """Write a number as an English ordinal: ``1st``, ``12th``, ``22nd``."""
+    return f"{number}{'th' if number % 100 in (11, 12, 13) else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+
+
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Build a sort key that compares numbers in texts by their values: R-2 comes before R-10."""
     parts = re.findall(r"\d+|\D+", text.casefold())

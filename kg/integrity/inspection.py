@@ -92,17 +92,13 @@ def _limits(folder: Path) -> Limits:
     return Limits(timeout_s=_LEAST_S + get_folder_bytes(folder) / _BYTES_PER_S, memory_bytes=MEMORY_BYTES)
 
 
-def copy_store(
-    folder: Path, target: Path, *, data_dir: Path, work: Path | None = None, whole: bool = False
-) -> Inspection:
+def copy_store(folder: Path, target: Path, *, data_dir: Path, whole: bool = False) -> Inspection:
     """Copy the readable graphs of the store in `folder` into a new one. The problems are the lost graphs.
 
     With `whole`, all quads are copied as they are, and compared; any problem means that the copy is not complete.
     """
     settings = {"store": str(folder), "target": str(target), "whole": whole}
-    with run_task(
-        "copy", b"", settings, _limits(folder), what="the copy", folder=work, module=copy_child.__name__
-    ) as done:
+    with run_task("copy", b"", settings, _limits(folder), what="the copy", module=copy_child.__name__) as done:
         problems, counts = read_findings(done, SourcePaths(data_dir))
     return Inspection(problems, counts)
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kg.errors import UpstreamError
-from kg.remote.http import Deadline, Reply, TooLargeError, request_with_retry, send_request
+from kg.remote.http import Deadline, Reply, TooLargeError, redact, request_with_retry, send_request
 
 MAX_RESPONSES: Final = 3
 """Number of unusable responses after which the endpoint counts as failing."""
@@ -108,7 +108,7 @@ class ChatEndpoint:
                 problem = str(error)
             except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
                 problem = f"not a completion ({type(error).__name__})"
-        raise UpstreamError(self._redact(f"{self.url} returned {MAX_RESPONSES} unusable responses: {problem}"))
+        raise UpstreamError(redact(f"{self.url} returned {MAX_RESPONSES} unusable responses: {problem}", self._token))
 
     def _post(self, body: dict[str, object], deadline: float) -> Reply:
         def send() -> Reply:
@@ -126,14 +126,10 @@ class ChatEndpoint:
         try:
             reply = request_with_retry(send, self.url, "complete", sleep=self._sleep, deadline=deadline)
         except UpstreamError as error:
-            raise UpstreamError(self._redact(str(error))) from None
+            raise UpstreamError(redact(str(error), self._token)) from None
         with self._lock:
             self.usage.requests += 1
         return reply
-
-    def _redact(self, text: str) -> str:
-        """Return `text` without the token, since some endpoints quote the request."""
-        return text.replace(self._token, "***") if self._token else text
 
     def _parse(self, response: Any) -> Completion:
         used = response.get("usage") or {}
@@ -145,10 +141,10 @@ class ChatEndpoint:
         text = choice["message"]["content"]
         if not isinstance(text, str) or not text.strip():
             raise _UnusableError("the message is empty")
-        if self._redact(text) != text:
+        if redact(text, self._token) != text:
             raise _UnusableError("the message contains the token")
         if choice.get("finish_reason") not in (None, "stop"):
-            reason = self._redact(f"{choice['finish_reason']!r}")
+            reason = redact(f"{choice['finish_reason']!r}", self._token)
             raise _UnusableError(f"finish_reason is {reason:.40}")
         return Completion(text, prompt, completion)
 

@@ -249,6 +249,11 @@ def parse_retry_after(header: str | None, default: float) -> float:
     return default
 
 
+def redact(text: str, token: str | None) -> str:
+    """Return `text` without the token, since some endpoints quote the request."""
+    return text.replace(token, "***") if token else text
+
+
 class Deadline:
     """Shuts a connection down after some seconds, even if data still arrives."""
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from kg.errors import UpstreamError
-from kg.remote.http import DeadlinePassedError, TooLargeError, send_request
+from kg.remote.http import DeadlinePassedError, TooLargeError, redact, send_request
 
 MAX_BYTES: Final = 4 << 20
 """Maximum size of a response."""
@@ -42,17 +42,15 @@ class RerankEndpoint:
         except TooLargeError:
             raise UpstreamError(f"The response of {self.url} exceeds {MAX_BYTES >> 20} MiB.") from None
         except (httpx.HTTPError, httpx.StreamError, OSError) as error:
-            raise UpstreamError(self._redact(f"{self.url} cannot be reached: {error}")) from None
+            raise UpstreamError(redact(f"{self.url} cannot be reached: {error}", self._token)) from None
         if reply.status != httpx.codes.OK:
-            raise UpstreamError(self._redact(f"{self.url} refused to rank: HTTP {reply.status} {reply.text}"))
+            raise UpstreamError(redact(f"{self.url} refused to rank: HTTP {reply.status} {reply.text}", self._token))
         try:
             return _parse_scores(json.loads(reply.body), len(texts))
         except (ArithmeticError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise UpstreamError(self._redact(f"{self.url} returned an invalid response: {error!r:.200}")) from None
-
-    def _redact(self, text: str) -> str:
-        """Return `text` without the token, since some endpoints quote the request."""
-        return text.replace(self._token, "***") if self._token else text
+            raise UpstreamError(
+                redact(f"{self.url} returned an invalid response: {error!r:.200}", self._token)
+            ) from None
 
 
 def _parse_scores(response: Any, count: int) -> list[float]:

@@ -19,14 +19,12 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.provenance.reader import find_changed_graphs
 from kg.retrieval.results import MOST_RESULTS, MOST_SKIPPED, Completeness, Meta, Result, Statement
 from kg.sparql.graph_exclusion import find_reads
-from kg.sparql.terms import bind
-from kg.store.commits import commit_iri
 from kg.store.ownership import find_described
 from kg.store.protocol import Rows, Term, term_text
 from kg.text import quoted, to_number
-from kg.vocabulary import PROV_GRAPH
 
 R = TypeVar("R", bound=Result)
 T = TypeVar("T")
@@ -43,8 +41,6 @@ KEPT_SMALL: Final = 100_000
 """Maximum number of rows of cached small results, some 300 bytes each."""
 KEPT_ROWS: Final = 200_000
 """Maximum number of rows of cached large results."""
-MOST_COMMITS: Final = 200
-"""Commits after which the graphs that they touched are not compared any more (`Reader.kept_in_graphs`)."""
 SHORT: Final = 4_000
 """Characters of a query whose properties are cached."""
 SHARE: Final = 20
@@ -67,10 +63,6 @@ class _Kept(Generic[T]):
     users: bool = False
     """Whether they read user graphs too."""
     graphs: frozenset[str] = frozenset()
-
-
-TOUCHED: Final = """
-SELECT DISTINCT ?commit ?graph WHERE { GRAPH $prov { VALUES ?commit { $commits } ?commit kg:touched ?graph } }"""
 
 
 @contextmanager
@@ -185,10 +177,10 @@ class Reader:
             current, held = self.kg.generation, None
             if known is not None:
                 is_valid = self._is_valid(known)
-                if not is_valid and known.since <= current <= known.since + MOST_COMMITS:
-                    held = self._find_graphs(graphs)
-                    touched = self._find_touched(known.since, current)
-                    is_valid = held == known.graphs and touched is not None and held.isdisjoint(touched)
+                if not is_valid:
+                    touched = find_changed_graphs(self.kg.ask_sources, known.since, current)
+                    held = None if touched is None else self._find_graphs(graphs)
+                    is_valid = held == known.graphs and touched is not None and known.graphs.isdisjoint(touched)
                 if is_valid:
                     if known.since < current:
                         self._keep((query, graphs), replace(known, since=current))
@@ -249,12 +241,6 @@ class Reader:
     def _find_graphs(self, query: str) -> frozenset[str]:
         """Run a SELECT of ?graph; return the graphs."""
         return frozenset(iri_of(row["graph"]) for row in _rows_of(self.kg.query(query).result))
-
-    def _find_touched(self, since: int, until: int) -> set[str] | None:
-        """Find the graphs that the commits after generation `since`, up to `until`, touched; None if not recorded."""
-        commits = {commit_iri(number) for number in range(since + 1, until + 1)}
-        rows = list(_rows_of(self.kg.query(bind(TOUCHED, prov=PROV_GRAPH, commits=sorted(commits, key=str))).result))
-        return {iri_of(row["graph"]) for row in rows} if {row["commit"] for row in rows} == commits else None
 
     def start(self, name: str, work: Callable[[Reader], T]) -> Callable[[], T]:
         """Start `work` in a thread, with a reader of its own; return a function that waits for its result.

@@ -7,7 +7,6 @@ vector is nearer to the question.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -43,12 +42,6 @@ def split_parts(text: str) -> tuple[Part, ...]:
     for start, end, headings in _find_sections(text):
         found += _pack(text, start, end, headings, most)
     return tuple(found) or (Part(0, len(text)),)
-
-
-def find_part(text: str, offset: int) -> Part:
-    """Find the part at an offset of a text."""
-    parts = split_parts(text)
-    return parts[max(0, bisect_right([part.start for part in parts], offset) - 1)]
 
 
 def build_part_texts(prelude: str, text: str) -> list[str]:

@@ -114,3 +114,10 @@ def _text(value: Bindable | Sequence[Bindable] | Sequence[Row]) -> str:
 
 def _row(row: Row) -> str:
     return f"({' '.join('UNDEF' if term is None else quote(term) for term in row)})"
+
+
+def has_blank(term: object) -> bool:
+    """Return whether a term is a blank node, or a triple that contains one."""
+    if isinstance(term, Triple):
+        return has_blank(term.subject) or has_blank(term.object)
+    return isinstance(term, BlankNode)

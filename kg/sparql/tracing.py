@@ -15,13 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pyoxigraph import BlankNode, Triple
-
 from kg.errors import InvalidInputError
 from kg.sparql.algebra import Column, Element, Query, Select, variable_name
 from kg.sparql.lexer import Token, significant_tokens
 from kg.sparql.parser import parse
-from kg.sparql.terms import bind
+from kg.sparql.terms import bind, has_blank
 
 Row = Mapping[str, object]
 """The terms of a row by variable. A variable that is missing or None is unbound."""
@@ -229,7 +227,7 @@ def compile_solutions(query: str, row: Row) -> str:
         keys = {name for name, _ in select.keys or ()}
         names = {name: column for name, column in names.items() if name in keys}
     given = {name: row[column] for name, column in names.items() if row.get(column) is not None}
-    known = {name: value for name, value in given.items() if not _has_blank(value)}
+    known = {name: value for name, value in given.items() if not has_blank(value)}
     # Values first, in the same group: the engine then looks them up, where a filter would compare every solution.
     values = ""
     if known:
@@ -296,16 +294,10 @@ def _restrict(row: Row, columns: Mapping[str, str]) -> Iterator[str]:
         value = row.get(column)
         if value is None:
             yield f"FILTER(!BOUND(?{name}))"
-        elif _has_blank(value):
+        elif has_blank(value):
             raise InvalidInputError(f"?{column} is a blank node in this row, which no query can name.")
         else:
             yield bind(f"FILTER(sameTerm(?{name}, $value))", value=value)  # type: ignore[arg-type]  # a term of a result
-
-
-def _has_blank(term: object) -> bool:
-    if isinstance(term, Triple):
-        return _has_blank(term.subject) or _has_blank(term.object)
-    return isinstance(term, BlankNode)
 
 
 def _counts_of(select: _Select, item: Column, names: Mapping[str, str], outside: str) -> Iterator[Count]:

@@ -10,9 +10,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, Triple, parse
+from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, parse
 
 from kg.errors import InvalidInputError
+from kg.sparql.terms import has_blank
 from kg.store.protocol import GraphChange, Patch, Term
 from kg.store.statement_files import StatementFile
 from kg.text import quoted
@@ -88,7 +89,7 @@ def _is_canonical(statement: str) -> bool:
 def _is_kept(literal: str) -> bool:
     """Whether the store keeps a literal as it is, given in N-Triples."""
     quad = next(iter(parse(f"{_ANY} {_ANY} {literal} .", RdfFormat.N_TRIPLES)))
-    return not _has_blank(quad.object) and str(canonical_term(quad.object)) == literal
+    return not has_blank(quad.object) and str(canonical_term(quad.object)) == literal
 
 
 def canonical_graphs(graphs: Mapping[NamedNode, Iterable[Quad]]) -> dict[NamedNode, Statements]:
@@ -221,18 +222,12 @@ def _canonical_quad(quad: Quad) -> Quad:
     value = quad.object
     if isinstance(value, NamedNode) and isinstance(subject, NamedNode):
         return quad
-    if isinstance(subject, BlankNode) or _has_blank(value):
+    if isinstance(subject, BlankNode) or has_blank(value):
         raise InvalidInputError(
             f"Blank nodes cannot be stored: {quoted(quad)}. Replace the blank node by an IRI (skolemize it)."
         )
     canonical = canonical_term(value)
     return quad if canonical is value else Quad(subject, quad.predicate, canonical, quad.graph_name)
-
-
-def _has_blank(term: object) -> bool:
-    if isinstance(term, Triple):
-        return _has_blank(term.subject) or _has_blank(term.object)
-    return isinstance(term, BlankNode)
 
 
 _XSD_STRING: Final = NamedNode("http://www.w3.org/2001/XMLSchema#string")

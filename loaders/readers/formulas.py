@@ -11,7 +11,6 @@ from lxml import etree
 from loaders.readers.inline import to_subscript, to_superscript
 
 _SIMPLE: Final = re.compile(r"[^\W_]+(?:\.[^\W_]+)?|\([^()]*\)")
-_VALUE: Final = "val"
 _SKIPPED: Final = frozenset({"annotation", "annotation-xml", "mphantom", "maligngroup", "malignmark", "none"})
 _INVISIBLE: Final = dict.fromkeys(range(0x2061, 0x2065))
 _DEEPEST: Final = 100
@@ -58,15 +57,14 @@ def _write(element: etree._Element, depth: int) -> str:
         return element.get("open", "(") + ", ".join(inner) + element.get("close", ")")
     if name in ("t", "mi", "mn", "mo", "mtext", "ms"):
         return "".join(map(str, element.itertext()))
-    pieces = [_write(child, depth + 1) for child in element]
-    return "".join(pieces)
+    return "".join(_write(child, depth + 1) for child in element)
 
 
 def _property(element: etree._Element, name: str, default: str) -> str:
     """The value of a property of an OMML element."""
     for each in element.iter():
         if _name(each) == name:
-            return next((str(own) for key, own in each.attrib.items() if str(key).rpartition("}")[2] == _VALUE), "")
+            return next((str(own) for key, own in each.attrib.items() if str(key).rpartition("}")[2] == "val"), "")
         if _name(each) == "e":
             break
     return default
@@ -77,15 +75,15 @@ def _group(text: str) -> str:
 
 
 def _power(base: str, exponent: str) -> str:
-    if not exponent:
-        return base
-    return _group(base) + (to_superscript(exponent) or f"^{_group(exponent)}")
+    return _group(base) + _write_power(exponent) if exponent else base
+
+
+def _write_power(exponent: str) -> str:
+    return (to_superscript(exponent) or f"^{_group(exponent)}") if exponent else ""
 
 
 def _index(base: str, index: str) -> str:
-    if not index:
-        return base
-    return _group(base) + (to_subscript(index) or f"_{_group(index)}")
+    return _group(base) + (to_subscript(index) or f"_{_group(index)}") if index else base
 
 
 def _fraction(numerator: str, denominator: str) -> str:
@@ -101,8 +99,7 @@ def _matrix(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _power_of_index(base: str, index: str, exponent: str) -> str:
-    indexed = _index(base, index)
-    return indexed + (to_superscript(exponent) or f"^{_group(exponent)}") if exponent else indexed
+    return _index(base, index) + _write_power(exponent)
 
 
 def _sum(part: Callable[..., str], element: etree._Element) -> str:

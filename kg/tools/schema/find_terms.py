@@ -32,6 +32,8 @@ from kg.vocabulary import DCTERMS, PREFIXES, SKOS
 TEXT_CHARACTERS: Final = 300
 CONTEXT_CHARACTERS: Final = 160
 USES_COUNTED: Final = 10_000
+COMPLETED: Final = 20
+"""Terms for a name that is being typed."""
 """Maximum uses of an individual that are counted."""
 LEAST_NAME_SCORE: Final = 0.55
 """Least similarity of a name."""
@@ -129,26 +131,25 @@ def find_terms(
     )
 
 
-def complete_terms(kg: KnowledgeGraph, text: str, kind: Kind, limit: int = 20) -> list[FoundTerm]:
+def complete_terms(kg: KnowledgeGraph, text: str, kind: Kind) -> list[FoundTerm]:
     """Find terms for a name that is being typed: those with names that begin with it, then similar ones.
 
     A name with a prefix of Quadcite is completed within the namespace of the prefix.
     """
     text = clean_text("text", text, TEXT_CHARACTERS)
-    bounded("limit", limit, 1, 50)
     terms, reader = get_term_index(kg, wait_s=0), Reader(kg)
     prefix, colon, local = text.partition(":")
     within = PREFIXES.get(prefix) if colon else None
     found = [
         entry
-        for entry in terms.starting(text, kind, 10 * limit)
+        for entry in terms.starting(text, kind, 10 * COMPLETED)
         if within is None or kind == "individual" or entry.iri.startswith(within)
-    ][:limit]
+    ][:COMPLETED]
     completed = _to_found_terms(reader, [(1.0, entry, entry.label) for entry in found])
-    if len(completed) < limit and (local or not colon):
+    if len(completed) < COMPLETED and (local or not colon):
         known = {term.iri for term in completed}
-        completed += [term for term in find_terms(kg, text, kind, limit).terms if term.iri not in known]
-    return completed[:limit]
+        completed += [term for term in find_terms(kg, text, kind, COMPLETED).terms if term.iri not in known]
+    return completed[:COMPLETED]
 
 
 def _add_by_meaning(

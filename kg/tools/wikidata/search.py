@@ -113,9 +113,7 @@ def vector_search_properties(kg: KnowledgeGraph, query: Wanted, limit: Most = 10
     return reader.finish(EntityResult(entities=found, notes=notes), completeness="approximate")
 
 
-def find_items(
-    reader: Reader, text: str, *, limit: int, notes: list[str] | None = None, least: float = LEAST
-) -> list[FoundEntity]:
+def find_items(reader: Reader, text: str, *, limit: int, notes: list[str] | None = None) -> list[FoundEntity]:
     """Find items by name, words and meaning, the best first."""
     concepts = load_concepts(reader.kg)
     spelt = {
@@ -124,7 +122,7 @@ def find_items(
         if concept.entity.startswith(WD.iri)
     }
     names = {iri: (concept.label, concept.names) for iri in spelt if (concept := concepts.at(iri)) is not None}
-    ranked = _merge(text, spelt, _rank(reader.kg, text, ITEMS, 2 * limit, notes), least)[:limit]
+    ranked = _merge(text, spelt, _rank(reader.kg, text, ITEMS, 2 * limit, notes))[:limit]
     described = load_entities(reader, [each.iri for each in ranked], set())
     found = []
     for each in ranked:
@@ -151,7 +149,7 @@ def find_properties(
     """Find properties by name, words and meaning, the best first."""
     spelt = {WD.iri + each.id: (match.score, match.name) for match, each in names.find_similar(text, 2 * limit)}
     shipped = _compare_shipped(kg, names, text, notes)
-    ranked = _merge(text, spelt, _rank(kg, text, PROPERTIES, 2 * limit, notes), LEAST, shipped)
+    ranked = _merge(text, spelt, _rank(kg, text, PROPERTIES, 2 * limit, notes), shipped)
     found = []
     for each in ranked:
         known = names.properties.get(id_of(each.iri))
@@ -224,7 +222,6 @@ def _merge(
     text: str,
     spelt: Mapping[str, tuple[float, str]],
     candidates: Sequence[Candidate],
-    least: float,
     cosines: Mapping[str, float] | None = None,
 ) -> list[_Scored]:
     """Merge the entities with a similar name and those with a similar description, the best first.
@@ -243,5 +240,5 @@ def _merge(
         known = found.setdefault(each.iri, _Scored(each.iri, 0.0))
         if score > known.score:
             known.score, known.matched = score, None
-    kept = [each for each in found.values() if each.score >= least]
+    kept = [each for each in found.values() if each.score >= LEAST]
     return sorted(kept, key=lambda each: (-round(each.score, 4), each.iri))

@@ -9,6 +9,7 @@ from typing import Final
 
 from lxml import etree
 
+from kg.text import ordinal
 from loaders.files.readers.office_package import get_attribute, get_child, get_name, get_value, is_on
 from loaders.readers.html_tree import list_label, parse_whole
 
@@ -145,7 +146,7 @@ class Numbering:
 
 def _spell(number: int, form: str) -> str:
     if form == "ordinal":
-        return f"{number}{'th' if number % 100 in (11, 12, 13) else {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th')}"
+        return ordinal(number)
     tens, ones = divmod(number, 10)
     words = [_ONES[number]] if number < 20 else [_TENS[tens], *([_ONES[ones]] if ones else [])]
     if form == "ordinalText":
