@@ -173,6 +173,18 @@ def _is_after(number: str, other: str) -> bool:
     return one is not None and two is not None and int(one[0]) >= int(two[0])
 
 
+def split_level(member: Member, numbering: Numbering) -> list[Member]:
+    """Split the number at the end of a level, such as a chapter, that is a range: ``Chapter 41-43``."""
+    ends = split_range(member.number, numbering, alone=True) if numbering in ("plain", "regulation") else None
+    if ends is None:
+        return [member]
+    at = member.end - len(member.number)
+    return [
+        replace(member, end=at + ends.end, number=ends.first, through=ends.last),
+        replace(member, start=at + ends.start, number=ends.last),
+    ]
+
+
 def parse_further_labels(text: str, members: list[Member], end: int) -> int:
     """Append the labels after those of the last member, as in ``(a)(1), (3), and (4)``, and return where they end."""
     while len(members) < MEMBERS:

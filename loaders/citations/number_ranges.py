@@ -50,9 +50,20 @@ def split_range(written: str, numbering: Numbering, *, alone: bool = False) -> R
     if len(dashes) == 1 and len(joints) > 1:
         return _cut(written, dashes[0])
     for at in joints:
-        if _are_ends(written[:at], written[at + 1 :], numbering, alone):
+        first, last = written[:at], written[at + 1 :]
+        if _are_ends(first, last, numbering, alone) or _are_reversed(first, last, numbering):
             return _cut(written, at)
     return None
+
+
+def _are_reversed(first: str, last: str, numbering: Numbering) -> bool:
+    """Whether two sides of a hyphen are two numbers, the second before the first: ``7671q-7401``, but not ``60-1`` and
+    ``80a-64``.
+    """
+    low, high = _BASE.match(last), _BASE.match(first)
+    if low is None or high is None or len(low[1]) < (_LONG if high[2] else len(high[1])):
+        return False
+    return _are_ends(last, first, numbering, False)
 
 
 def is_doubtful(number: str, numbering: Numbering) -> bool:

@@ -29,6 +29,7 @@ from loaders.citations.number_lists import (
     parse_labels,
     parse_numbers,
     separator_of,
+    split_level,
     with_plain_hyphens,
 )
 from loaders.citations.number_ranges import PLAIN_STATES, Numbering, numbering_of_title
@@ -365,8 +366,15 @@ def _read_sections_of_body(
             )
             laws = [body.section(member.number, title) for member in found]
         else:
-            found, end = [Member(start, after, "")], after
-            laws = [body.part(", ".join(f"{kind.capitalize()} {number}" for kind, number in chain), title)]
+            (*above, (kind, number)), end = chain, after
+            found = split_level(Member(start, end, number), _numbering_of(body, title))
+            laws = [
+                body.part(
+                    ", ".join(f"{each.capitalize()} {name}" for each, name in (*above, (kind, member.number))), title
+                )
+                for member in found
+            ]
+            found = [replace(member, number="") for member in found]
     else:
         lead = re.compile(r",? ?").match(text, at)
         at = lead.end() if lead else at
@@ -694,11 +702,16 @@ def _read_level(text: str, anchor: re.Match[str], citing: _Citing) -> tuple[Sequ
             return found, after  # "Title 14 CFR Part 77"
     end = max(end, tail.end)
     named = _ACT_NAME.match(text, end)
+    numbered = members[-1].end
     members[-1] = replace(members[-1], end=end)
     raw = text[anchor.start() : end]
     enacted = find_act_before(text, anchor.start(), end) if kind in ("chapter", "title") else None
     of_city = tail.of_city or bool(_CITY_BEFORE.search(text, max(0, anchor.start() - _DOCUMENT_REACH), anchor.start()))
     found = []
+    if tail.body and len(members) == 1 and not chain:
+        whole = replace(members[0], end=numbered)
+        members = split_level(whole, _numbering_of(tail.body, tail.title))
+        members[-1] = replace(members[-1], end=end)
     for member in members:
         levels = (*tail.levels, (kind, member.number), *chain)
         law, of = None, tail.of or (named[1] if named else None) or enacted

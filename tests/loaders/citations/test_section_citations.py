@@ -474,6 +474,14 @@ def test_a_citation_is_a_value() -> None:
     ("text", "expected"),
     [
         ("42 U.S.C. §§ 7401-7671q", ["42 U.S.C. § 7401", "42 U.S.C. § 7671q"]),
+        # Two numbers whatever their order, but no number that no title has.
+        ("42 U.S.C. §§ 7671q-7401", ["42 U.S.C. § 7671q", "42 U.S.C. § 7401"]),
+        ("26 U.S.C. 48-45", ["26 U.S.C. § 48", "26 U.S.C. § 45"]),
+        ("40 CFR 60.50-60.10", ["40 C.F.R. § 60.50", "40 C.F.R. § 60.10"]),
+        ("42 U.S.C. 1395w-104", ["42 U.S.C. § 1395w-104"]),
+        ("42 U.S.C. 300gg-111", ["42 U.S.C. § 300gg-111"]),
+        ("10 U.S.C. chapters 41–43", ["10 U.S.C. Chapter 41", "10 U.S.C. Chapter 43"]),
+        ("Chapter 41-43 of title 10 of the U.S. Code", ["10 U.S.C. Chapter 41", "10 U.S.C. Chapter 43"]),
         ("42 U.S.C. 7401 through 7671q", ["42 U.S.C. § 7401", "42 U.S.C. § 7671q"]),
         ("sections 7401–7671q of title 42, United States Code", ["42 U.S.C. § 7401", "42 U.S.C. § 7671q"]),
         ("18 U.S.C. §§ 1961-68", ["18 U.S.C. § 1961", "18 U.S.C. § 1968"]),
