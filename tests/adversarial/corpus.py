@@ -9,7 +9,11 @@ from dataclasses import dataclass
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-GRAPH = NamedNode("https://w3id.org/quadcite/graph/src/adversarial/ring")
+from kg.provenance.user_writes import Write
+from kg.store.oxigraph import OxigraphStore
+from kg.vocabulary import mint, sha256
+
+GRAPH = mint("graph", "user", "ring")
 EXAMPLE = "http://example.org/"
 NODES = 2_000
 
@@ -35,6 +39,12 @@ def ring(nodes: int = NODES) -> Iterator[Quad]:
         for step in range(1, 5):
             yield Quad(node(number), NamedNode(f"{EXAMPLE}p{step % 2}"), node(number + step), GRAPH)
         yield Quad(node(number), NamedNode(f"{EXAMPLE}text"), Literal("a" * 40 + str(number)), GRAPH)
+
+
+def write_ring(store: OxigraphStore) -> None:
+    """Commit the cyclic graph as a user graph."""
+    write = Write("local", f"PUT {GRAPH.value}", sha256(GRAPH.value), replaces=True)
+    store.commit({GRAPH: list(ring())}, write.describe(store))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from kg.store.oxigraph import OxigraphStore
-from tests.adversarial.corpus import CUT, EXAMPLE, GRAPH, OK, Attack, ring
+from tests.adversarial.corpus import CUT, EXAMPLE, OK, Attack, write_ring
 
 DEADLINE_S: Final = 1.0
 MEMORY_MB: Final = 256
@@ -154,7 +154,7 @@ def running(
     """
     data = data or folder / "data"
     with OxigraphStore(data) as store:
-        store.commit({GRAPH: list(ring())})
+        write_ring(store)
     prepare()
     process = start(folder, data, **settings)
     server = None

@@ -33,7 +33,7 @@ from kg.server.auth import read_token
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, mint
 from tests.adversarial.attacks import STREAM, build_statement
-from tests.adversarial.corpus import CROSS, GRAPH, ring
+from tests.adversarial.corpus import CROSS, write_ring
 from tests.adversarial.running import GOOD, Running, start, stop, wait_until_ready
 
 QUERY_S: Final = 5.0
@@ -130,7 +130,7 @@ class Soak:
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
         with OxigraphStore(self.data) as store:
-            store.commit({GRAPH: list(ring())})
+            write_ring(store)
         self._launch()
 
     def _launch(self) -> None:
