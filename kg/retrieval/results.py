@@ -41,7 +41,7 @@ Must = Annotated[
 MinScore = Annotated[float, Field(ge=0, le=1, description="Least score; 0 also lists results that are not relevant")]
 Explain = Annotated[bool, Field(description="Also return the SPARQL that ran, and lists what it counted")]
 PlaceName = Annotated[
-    str, Field(min_length=1, max_length=200, description="Code or name of a place: BRA, US-UT, Utah, Sandy, UT")
+    str, Field(min_length=1, max_length=2_000, description="Code or name of a place: BRA, US-UT, Utah, Sandy, UT")
 ]
 """A country, state or municipality. All places inside it count."""
 Language = Annotated[str, Field(min_length=1, max_length=64, description="BCP 47 tag, e.g. en; covers en-GB too")]

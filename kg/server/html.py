@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from kg.server.static import find_file
-from kg.text import quoted
+from kg.text import MAX_QUOTED_CHARS, quoted
 
 _FORMAT_NAMES: Final = {
     "text/turtle": ("Turtle", "ttl"),
@@ -144,7 +144,14 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals["href_of"] = href_of
+    environment.filters["short"] = _shorten
     return environment
+
+
+def _shorten(name: str) -> str:
+    """Shorten a name to one line of `MAX_QUOTED_CHARS`, for the title of a page."""
+    line = " ".join(name[: 2 * MAX_QUOTED_CHARS].split())
+    return line if len(line) <= MAX_QUOTED_CHARS else f"{line[: MAX_QUOTED_CHARS - 1]}…"
 
 
 def href_of(iri: str) -> str:

@@ -7,19 +7,28 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+import anyio
 import pytest
+from fastmcp import Client
+from fastmcp.exceptions import MCPError
 from pyoxigraph import Literal, NamedNode, Triple
+from starlette.testclient import TestClient
 
 import loaders
 from kg.actors import HOLDER
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_client import EdgeIndex
+from kg.server.app import create_app
 from kg.server.instructions import MOUNTS, build_instructions
+from kg.server.mcp import build_mcp
 from kg.settings import Settings
+from kg.store.protocol import named_node, select
 from kg.tools.calls import Tool
 from kg.tools.registry import TOOLS
 from kg.user_graphs import UserGraphs
@@ -184,6 +193,53 @@ def test_messages_of_loaders_quote_foreign_text_with_a_limit() -> None:
         if ast.unparse(node.value) not in ("error", "described", "os.fsencode(path)")
     ]
     assert unlimited == []
+
+
+def list_pages(kg: KnowledgeGraph) -> list[str]:
+    """List the addresses of pages: those of what was planted, and of the marker where a caller can write it."""
+    rows = select(kg.store.query, "SELECT DISTINCT ?s { ?s a ?t FILTER(isIRI(?s)) } LIMIT 200")
+    marked = quote(WORDS[:190])
+    written = [
+        "/search?q=",
+        "/search?q=x&place=",
+        "/why?iri=",
+        "/resolve?iri=https://example.org/",
+        "/prefixes?prefix=",
+    ]
+    return [
+        *("/", "/places", "/documents", "/people", "/concepts", "/codes", "/status", f"/{marked}"),
+        *(f"{start}{marked}" for start in written),
+        *(f"/resolve?iri={quote(iri, safe='')}" for iri in (named_node(row["s"]).value for row in rows)),
+    ]
+
+
+def test_titles_and_errors_of_pages_and_resources_quote_little_foreign_text(kg: KnowledgeGraph) -> None:
+    app, wrong = create_app(kg), []
+    with TestClient(app, base_url="http://127.0.0.1") as client:
+        for path in list_pages(kg):
+            page = client.get(path, headers={"Accept": "text/html"}).text
+            if (title := re.search("<title>(.*?)</title>", page, re.DOTALL)) and len(unescape(title[1])) > 100:
+                wrong.append((path, title[1]))
+            answer = client.get(path, headers={"Accept": "application/json"})
+            if answer.headers["Content-Type"].endswith("json"):
+                own = [answer.json().get("detail")] if answer.is_error else own_words(answer.json())
+                wrong += [(path, found) for text in own if text and (found := find_foreign(text))]
+
+    async def read(uri: str) -> str:
+        async with Client(build_mcp(kg, "/mcp")) as client:
+            try:
+                [content] = await client.read_resource(uri)
+            except MCPError as error:
+                return str(error)
+        return "\n".join(own_words(json.loads(content.text)))
+
+    for uri in (
+        "cpr://status",
+        f"kg://entity/{quote(WORDS[:190])}?format=json",
+        f"kg://entity/x?format={quote(WORDS)}",
+    ):
+        wrong += [(uri, found) for found in [find_foreign(anyio.run(read, uri))] if found]
+    assert wrong == []
 
 
 def test_instructions_and_descriptions_say_that_texts_are_data(kg: KnowledgeGraph) -> None:
