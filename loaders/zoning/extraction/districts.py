@@ -524,21 +524,30 @@ def _in_sentences(section: Section) -> Iterator[District]:
     """``The residence districts are R1, R2 and R3A.``, ``these zones: Farm Zone (F) and Hamlet Zone (H)``"""
     for match in _NAMED.finditer(section.text):
         one = _CODE_FIRST if _CODE_FIRST.match(match["all"]) else _NAMED_ONE
-        for each in one.finditer(section.text, *match.span("all")):
-            yield District(each["code"], _name(each["name"]), section.key, *each.span(), 0.9, "list")
+        several = [*one.finditer(section.text, *match.span("all"))]
+        listed = match.span() if len(several) == match["all"].count("(") and _establishes(section, match) else None
+        for each in several:
+            yield District(each["code"], _name(each["name"]), section.key, *each.span(), 0.9, "list", "", listed)
     for match in _NAMES_ALONE.finditer(section.text):
-        at, said = match.start("all"), section.text[max(0, match.start() - 120) : match.start("all")]
+        at = match.start("all")
         between = _NEXT_NAME if _ABOUT.search(match["all"]) else _NEXT_WORD
-        ends = [*between.finditer(match["all"])] if _ESTABLISHES.search(said) else []
+        ends = [*between.finditer(match["all"])] if _establishes(section, match) else []
         stops = [*(each.start() for each in ends), len(match["all"])]
         spans = [*zip([0, *(each.end() for each in ends)], stops, strict=True)]
         if len(spans) > 1 and all(_NAME_ALONE.fullmatch(match["all"], *span) for span in spans):
-            yield from (_of_name(match["all"][first:last], section, at + first, at + last) for first, last in spans)
+            for first, last in spans:
+                one_of = _of_name(match["all"][first:last], section, at + first, at + last)
+                yield replace(one_of, listed=match.span())
     for match in _OVERLAY.finditer(section.text):
         yield District(match["code"], _name(match["name"]), section.key, *match.span(), 0.9, "list")
     for match in _ENUMERATED.finditer(section.text):
         for code in _EACH.finditer(section.text, *match.span("codes")):
             yield District(code[0], "", section.key, *code.span(), 0.8, "line")
+
+
+def _establishes(section: Section, match: re.Match[str]) -> bool:
+    """Whether the words before a list in a sentence establish its districts."""
+    return _ESTABLISHES.search(section.text, max(0, match.start() - 120), match.start("all")) is not None
 
 
 def _in_tables(section: Section) -> Iterator[District]:
@@ -625,7 +634,7 @@ def _in_lists(section: Section) -> Iterator[District]:
     lead: tuple[int, int] | None = None
     group = ""
     for line in [*re.finditer(r"[^\n]+", section.text), None]:
-        one = _parse_line(section, line, led=lead is not None) if line else None
+        one = _parse_line(section, line, led=lead is not None, within=len(run) > 1) if line else None
         if one is not None:
             run.append(replace(one, group=group))
             continue
@@ -647,8 +656,11 @@ def _has_count(text: str, lead: tuple[int, int] | None, count: int) -> bool:
     return said is None or int(said[1]) == count
 
 
-def _parse_line(section: Section, line: re.Match[str], *, led: bool) -> District | None:
-    """Parse a line that is one district: ``R-1 Residence``, ``Farm (F)``, or a name alone in a list that is `led`."""
+def _parse_line(section: Section, line: re.Match[str], *, led: bool, within: bool) -> District | None:
+    """Parse a line that is one district: ``R-1 Residence``, ``Farm (F)``, or a name alone in a list that is `led`.
+
+    `within`: lines before it are districts.
+    """
     text = section.text
     if match := _DESCRIBED.match(text, *line.span()):
         return District(
@@ -658,7 +670,8 @@ def _parse_line(section: Section, line: re.Match[str], *, led: bool) -> District
     if match and match.end() == line.end():
         code, name = match["code"] or match["code_last"], match["name"] or match["name_first"]
         letter = len(code) == 1 and (
-            line[0][len(code) :][:1] == "." or not (_ABOUT.search(name) or (led and match["code_last"]))
+            line[0][len(code) :][:1] == "."
+            or not (_ABOUT.search(name) or (led and match["code_last"]) or (within and _KIND.search(name)))
         )
         if not letter and level_of(name) is None:
             return District(code, _name(name), section.key, line.start(), line.end(), 0.95, "list")

@@ -155,7 +155,7 @@ class _HtmlReader:
         for element in self.root.iter("h1"):
             heading = _heading_in(element)
             if heading is not None and heading.kind != SECTION and not heading.bare:
-                self.current = self.drafts.add(heading, _line(element))
+                self.drafts.add(heading, _line(element))
                 return
         name = said.get("name")
         heading = parse_heading(name) if isinstance(name, str) else None
@@ -229,8 +229,8 @@ class _HtmlReader:
             return True
         self.begun.add(element)
         top = self.drafts.drafts[0] if self.drafts.drafts else None
-        if element.tag != "h1" or top is None or (top.kind, top.number) != (heading.kind, heading.number):
-            self.current = self.drafts.add(heading, _line(element))
+        is_top = element.tag == "h1" and top is not None and (top.kind, top.number) == (heading.kind, heading.number)
+        self.current = top if is_top else self.drafts.add(heading, _line(element))
         return True
 
     def is_in_title(self, element: etree._Element) -> bool:
@@ -278,6 +278,8 @@ class _HtmlReader:
             element = _heading_around(inner)
             if element is None:
                 return False
+            if element in top:
+                self.current = opened[0][1]
             if element in self.begun or element in top:
                 return self.is_in_title(element)
             self.begun.add(element)
