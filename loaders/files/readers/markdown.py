@@ -87,7 +87,7 @@ def read_notebook(source: str, name: str) -> FileText:
         given = cell.get("source", cell.get("input", ""))
         text = "".join(map(str, given)) if isinstance(given, list) else str(given)
         text = normalize_newlines(text).strip("\n")
-        if outputs := cell.get("outputs"):
+        if isinstance(outputs := cell.get("outputs"), list) and outputs:
             left_out.unread["outputs of code"] += len(outputs)
         if text.strip() and cell.get("cell_type") == "code":
             fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from loaders.files.readers.text_model import Block, FileText, Kind, normalize_newlines
+from loaders.readers.html_tree import list_label
 from loaders.readers.inline import LeftOut, lower_text, raise_text
 
 _RULE: Final = re.compile(r"([!-/:-@\[-`{-~])\1+")
@@ -67,7 +68,8 @@ def _rewrite(lines: Sequence[str], left_out: LeftOut) -> Iterator[str]:
     """Yield the lines without comments, with automatic numbers and raised words written."""
     at = 0
     code = 0
-    numbers: dict[int, int] = {}
+    numbers: dict[int, tuple[str, int]] = {}
+    """The kind and value of the last number of each open list, by its indentation."""
     while at < len(lines):
         line = lines[at]
         bare = line.lstrip()
@@ -94,17 +96,26 @@ def _rewrite(lines: Sequence[str], left_out: LeftOut) -> Iterator[str]:
                 code = _find_end(lines, at, indent)
         elif bare.rstrip().endswith("::"):
             code = _find_literal(lines, at, indent)
-        if (numbered := _NUMBERED.match(line)) is not None:
-            numbers[indent] = numbers.get(indent, 0) + 1
-            line = f"{numbered['before']}{numbers[indent]}{line[numbered.end() :]}"
-        elif (numbers and not _is_continued(indent, numbers)) or _ITEM.match(line):
-            numbers = {depth: number for depth, number in numbers.items() if depth < indent}
+        numbered, item = _NUMBERED.match(line), _ITEM.match(line)
+        if numbered is not None:
+            kind, number = numbers.get(indent, ("1", 0))
+            numbers[indent] = kind, number + 1
+            line = f"{numbered['before']}{list_label(kind, number + 1)}{line[numbered.end() :]}"
+        elif item is not None or not any(indent > depth for depth in numbers):
+            numbers = {depth: last for depth, last in numbers.items() if depth < indent}
+            if item is not None and (label := item["label"].strip("().")).isalnum():
+                numbers[indent] = _read_number(label)
         yield _write_roles(line, left_out)
         at += 1
 
 
-def _is_continued(indent: int, numbers: dict[int, int]) -> bool:
-    return any(indent > depth for depth in numbers)
+def _read_number(label: str) -> tuple[str, int]:
+    """Read the kind and the value of a number that is written, after which automatic ones go on."""
+    if label.isdigit():
+        return "1", int(label)
+    if label in "iI":
+        return label, 1
+    return ("a" if label.islower() else "A"), ord(label.lower()) - ord("a") + 1
 
 
 def _find_literal(lines: Sequence[str], at: int, indent: int) -> int:

@@ -78,6 +78,15 @@ def test_notebooks_are_their_cells_without_outputs() -> None:
     assert len(found.warnings) == 2
     with pytest.raises(SourceError):
         read('{"nodes": 1}', ".ipynb")
+    assert read('{"cells": [{"source": "a", "outputs": 3}]}', ".ipynb").text == "a"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [("3. c\n#. d\n#. e", "3. c\n4. d\n5. e"), ("(a) x\n(#) y", "(a) x\n(b) y"), ("i. x\n#. y", "i. x\nii. y")],
+)
+def test_automatic_numbers_of_rst_go_on_after_written_ones(source: str, text: str) -> None:
+    assert read(source, ".rst").text == text
 
 
 def test_rst_has_sections_lists_tables_and_code() -> None:
