@@ -6,6 +6,7 @@ import asyncio
 import contextvars
 import json
 import logging
+import time
 from collections.abc import Callable, Collection, Hashable, Mapping
 from copy import deepcopy
 from functools import cache, partial
@@ -108,16 +109,21 @@ class ToolThreads:
             CANCELLATION.reset(token)
             forget()
 
-    async def run_on(self, key: Hashable, work: Callable[[], T], *, kind: Kind) -> T:
+    async def run_on(self, key: Hashable, work: Callable[[], T], *, kind: Kind) -> tuple[T, float]:
         """Run `work` as `run` does, but let it go on if it takes longer than `ANSWER_AFTER_S`, also without the client.
 
-        The next call with the same `key` waits for the same work. Raises QueryBusyError while it goes on.
+        The next call with the same `key` waits for the same work. Returns the result, and the seconds since the work
+        ended. Raises QueryBusyError while it goes on.
         """
-        task: asyncio.Task[T] | None = self._going.get(key)
+
+        async def run() -> tuple[T, float]:
+            return await self.run(work, kind=kind), time.monotonic()
+
+        task: asyncio.Task[tuple[T, float]] | None = self._going.get(key)
         if task is None:
             context = contextvars.copy_context()
             context.run(CANCELLATION.set, None)
-            task = asyncio.get_running_loop().create_task(self.run(work, kind=kind), context=context)
+            task = asyncio.get_running_loop().create_task(run(), context=context)
             self._going[key] = task
             task.add_done_callback(partial(self._keep, key))
         await asyncio.wait({task}, timeout=ANSWER_AFTER_S)
@@ -127,7 +133,8 @@ class ToolThreads:
                 "arguments, to wait for its result."
             )
         self._forget(key, task)
-        return task.result()
+        result, ended = task.result()
+        return result, time.monotonic() - ended
 
     def _keep(self, key: Hashable, task: asyncio.Task[Any]) -> None:
         """Keep an outcome for some time."""
@@ -237,7 +244,11 @@ class GraphTool(McpTool):
         if self._tool.kind != "long":
             return await self._threads.run(work, kind=self._tool.kind)
         key = (self._tool.name, SENDER.get(), CALLER.get(), json.dumps(arguments, sort_keys=True, default=str))
-        return await self._threads.run_on(key, work, kind="long")
+        answer, age = await self._threads.run_on(key, work, kind="long")
+        if age >= 1:
+            note = f"This is the result of the same call, which ended {age:,.0f} s ago. Make it again to run it again."
+            answer.content.setdefault("notes", []).append(note)
+        return answer
 
 
 def list_as(tool: Tool, settings: Settings) -> str:

@@ -400,12 +400,13 @@ def test_a_call_that_takes_long_goes_on_and_the_same_call_gets_its_result(kg, mo
         ended.wait(30)
         return "stored"
 
-    async def call() -> list[object]:
+    async def call():
         threads = ToolThreads(kg)
         with pytest.raises(QueryBusyError, match="same arguments"):
             await threads.run_on("key", work, kind="long")
         ended.set()
         monkeypatch.setattr(mcp, "ANSWER_AFTER_S", 30.0)
+        await anyio.sleep(0.5)
         return [
             await threads.run_on("key", work, kind="long"),
             len(ran),
@@ -413,8 +414,9 @@ def test_a_call_that_takes_long_goes_on_and_the_same_call_gets_its_result(kg, mo
         ]
 
     monkeypatch.setattr(mcp, "ANSWER_AFTER_S", 0.05)
-    assert anyio.run(call) == ["stored", 1, "stored"]
-    assert len(ran) == 2
+    (kept, age), runs, (again, new) = anyio.run(call)
+    assert (kept, runs, again, len(ran)) == ("stored", 1, "stored", 2)
+    assert age > new
 
 
 def test_resources_say_what_is_served(kg, corpus):
