@@ -18,7 +18,6 @@ from functools import cache
 from typing import Final
 from urllib.parse import unquote
 
-import langcodes
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import IndexUnavailableError
@@ -504,6 +503,8 @@ def _rank_name(name: Term) -> tuple[int, str]:
 @cache
 def name_language(tag: str) -> str:
     """Name a language in English by its tag (BCP 47); other tags name themselves."""
+    import langcodes  # its tables take time to load, and a start should not
+
     try:
         return langcodes.Language.get(tag).display_name()
     except ValueError:  # no tag of BCP 47

@@ -6,7 +6,6 @@ import unicodedata
 from dataclasses import dataclass
 from typing import Any, Final
 
-import langcodes
 from pyoxigraph import NamedNode
 from starlette.requests import Request
 from starlette.responses import Response
@@ -159,6 +158,8 @@ def find_direction(text: str, language: str | None) -> str:
     """Find the direction of a passage: that of its letters, which browsers find, else that of its language."""
     if language is None or any(unicodedata.bidirectional(character) in ("L", "R", "AL") for character in text):
         return "auto"
+    import langcodes  # its tables take time to load, and a start should not
+
     try:
         script = langcodes.Language.get(language).maximize().script
     except ValueError:  # no tag of BCP 47
