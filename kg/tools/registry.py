@@ -112,12 +112,18 @@ TOOLS: Final[tuple[Tool, ...]] = (
         writes=RECORDS,
     ),
     Tool(
-        zoning_ingesting.kg_ingest_code_section, "Ingest a section", frozenset({ZONING}), scope="write", writes=RECORDS
+        zoning_ingesting.kg_ingest_code_section,
+        "Ingest a section",
+        frozenset({ZONING}),
+        kind="long",
+        scope="write",
+        writes=RECORDS,
     ),
     Tool(
         zoning_ingesting.kg_ingest_use_permissions,
         "Ingest permissions",
         frozenset({ZONING}),
+        kind="long",
         scope="write",
         writes=RECORDS,
     ),
@@ -125,11 +131,17 @@ TOOLS: Final[tuple[Tool, ...]] = (
         zoning_ingesting.kg_ingest_dimensional_standards,
         "Ingest standards",
         frozenset({ZONING}),
+        kind="long",
         scope="write",
         writes=RECORDS,
     ),
     Tool(
-        zoning_ingesting.kg_ingest_definitions, "Ingest definitions", frozenset({ZONING}), scope="write", writes=RECORDS
+        zoning_ingesting.kg_ingest_definitions,
+        "Ingest definitions",
+        frozenset({ZONING}),
+        kind="long",
+        scope="write",
+        writes=RECORDS,
     ),
     Tool(
         zoning_summaries.kg_build_summaries,
