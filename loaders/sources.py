@@ -22,8 +22,11 @@ from loaders.load_report import LoadReport
 from loaders.pipeline import Loader, Options
 
 if TYPE_CHECKING:
+    from pyoxigraph import Quad
+
     from loaders.files.graph.moves import Moves
     from loaders.files.graph.watched_folder import LoadPart, Part
+    from loaders.hansard.identifiers import Identifiers
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +74,15 @@ def _wikibase(given: Settings, options: Options) -> Loader:
     )
 
 
-def _hansard(given: Settings, options: Options) -> Loader:
+def _hansard(given: Settings, options: Options, known: Identifiers | None = None) -> Loader:
     from loaders.hansard import loader as hansard
     from loaders.hansard.authorities import merge_quads
     from loaders.hansard.graph.derive import Derivations
     from loaders.hansard.graph.known_names import load_names
 
     reading = hansard.Reading.of(options)
+    if known is not None:
+        reading = replace(reading, identifiers=known)
     return Loader(
         hansard.DOMAIN,
         hansard.VERSION,
@@ -86,19 +91,39 @@ def _hansard(given: Settings, options: Options) -> Loader:
         config=options,
         derive=Derivations(hansard.DOMAIN, reading.findings).derive,
         cut=hansard.cut_records,
-        prepare=lambda kg: load_names(kg, reading.identifiers),
+        prepare=None if known is not None else lambda kg: load_names(kg, reading.identifiers),
+        load_freed=None if known is not None else _load_contradicted,
         refresh=_renew_links,
         options=options,
         exclusive=True,
-        merge=merge_quads,
+        merge=lambda stored, said: merge_quads(stored, said, reading.identifiers.is_of),
         whole=hansard.WHOLE,
+    )
+
+
+def _load_contradicted(kg: KnowledgeGraph, report: LoadReport) -> None:
+    from loaders.hansard.graph.known_names import load_contradicted
+
+    load_contradicted(
+        kg,
+        report,
+        LOADERS["parliament"].options,
+        lambda kg, paths, options, known: pipeline.load(kg, _hansard(kg.settings, options, known), paths),
     )
 
 
 def _members(given: Settings, options: Options) -> Loader:
     from loaders.hansard import member_register
-    from loaders.hansard.authorities import merge_quads
+    from loaders.hansard.authorities import add_registered, merge_quads
     from loaders.hansard.graph.derive import Derivations
+    from loaders.hansard.graph.known_names import load_names
+    from loaders.hansard.identifiers import Identifiers
+
+    identifiers = Identifiers()
+
+    def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
+        add_registered(identifiers, said)
+        return merge_quads(stored, said, identifiers.is_of)
 
     return Loader(
         member_register.DOMAIN,
@@ -110,7 +135,9 @@ def _members(given: Settings, options: Options) -> Loader:
         options=options,
         cites=False,
         refresh=_renew_links,
-        merge=merge_quads,
+        prepare=lambda kg: load_names(kg, identifiers),
+        load_freed=_load_contradicted,
+        merge=merge,
     )
 
 

@@ -14,6 +14,7 @@ from kg.text import join_first
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SKOS, mint, sha256
 from loaders.hansard import parties
 from loaders.hansard.electorates import find_state
+from loaders.hansard.identifiers import Identifiers
 from loaders.hansard.offices import identifier_of, is_nobody, is_office, office_of, strip_office
 from loaders.hansard.sitting_model import Talker
 from loaders.readers.cells import quote, to_slug
@@ -24,18 +25,24 @@ _LISTED: Final = 12
 """Maximum number of unknown forms of a kind that a warning lists; further ones are counted."""
 _AFFILIATIONS: Final = mint("graph", "ref", "membership").value + "/"
 _IDENTIFIED: Final = "aph-"
+_PERSON: Final = mint("person", _IDENTIFIED).value
 _NAMES: Final = (FOAF.name, SKOS.altLabel)
 _ONE_VALUE: Final = (FOAF.name, SKOS.prefLabel, DCTERMS.title)
 
 
-def merge_quads(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
+def merge_quads(
+    stored: Sequence[Quad], said: Sequence[Quad], is_identified: Callable[[Talker], bool] = lambda talker: True
+) -> Sequence[Quad]:
     """Merge the quads of a record into a shared graph, with one name per entity.
+
+    Stored names that are no longer known for the identifier of a person, as `is_identified` determines, are left out.
 
     Other names of a person become alternative labels of the fullest. The result does not depend on the order in which
     records are read. Affiliations that a component of a corpus lists replace those of an earlier one.
     """
     if said and said[0].graph_name.value.startswith(_AFFILIATIONS):  # type: ignore[union-attr]
         return said
+    stored = [quad for quad in stored if (talker := _to_talker(quad)) is None or is_identified(talker)]
     quads = dict.fromkeys(kept for quad in (*stored, *said) if (kept := _without_office(quad)) and not _is_id(quad))
     names: dict[tuple[object, NamedNode, str | None], list[Quad]] = defaultdict(list)
     for quad in quads:
@@ -49,6 +56,20 @@ def merge_quads(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
                 quads[Quad(quad.subject, SKOS.altLabel, quad.object, quad.graph_name)] = None
     chosen = {(quad.subject, quad.object) for quad in quads if quad.predicate in _ONE_VALUE}
     return [quad for quad in quads if quad.predicate != SKOS.altLabel or (quad.subject, quad.object) not in chosen]
+
+
+def add_registered(identifiers: Identifiers, said: Sequence[Quad]) -> None:
+    """Add the names that a register has for the identifiers of people."""
+    for talker in filter(None, map(_to_talker, said)):
+        identifiers.add_registered(talker.name_id or "", talker.name)
+
+
+def _to_talker(quad: Quad) -> Talker | None:
+    """Return the identifier and the name that a quad gives a person; None for another quad."""
+    if quad.predicate not in _NAMES or not isinstance(quad.subject, NamedNode) or not isinstance(quad.object, Literal):
+        return None
+    key = quad.subject.value.removeprefix(_PERSON)
+    return Talker(quad.object.value, None, key) if key != quad.subject.value else None
 
 
 def _is_id(quad: Quad) -> bool:

@@ -14,7 +14,14 @@ from typing import Final
 
 from kg.text import join_first
 from loaders.hansard.offices import identifier_of, is_nobody, is_office, strip_office
-from loaders.hansard.person_names import differ_in_given_names, has_given_names, have_same_surname
+from loaders.hansard.person_names import (
+    Agreement,
+    compare,
+    differ_in_given_names,
+    has_given_names,
+    have_same_surname,
+    read_full,
+)
 from loaders.hansard.sitting_model import Sitting, Talker
 from loaders.readers.cells import quote
 
@@ -25,6 +32,8 @@ class Identifiers:
     """The names under which each identifier of Australia's parliament is known, with the number of records."""
 
     def __init__(self) -> None:
+        self.is_complete = False
+        """Whether the names in files that are read are among them already, as where the store has these files."""
         self._registered: dict[str, set[str]] = defaultdict(set)
         self._recorded: dict[str, Counter[str]] = defaultdict(Counter)
         self._groups: dict[str, Sequence[frozenset[str]]] = {}
@@ -42,6 +51,8 @@ class Identifiers:
 
     def add(self, talkers: Iterable[Talker]) -> None:
         """Add the names in a file."""
+        if self.is_complete:
+            return
         for talker in talkers:
             if (name_id := identifier_of(talker)) is not None:
                 for name in _names_of(talker)[:1]:
@@ -62,11 +73,21 @@ class Identifiers:
         own = groups[0]
         if not any(have_same_surname(name, each) for each in own):
             return False
+        if self._is_registered_elsewhere(name_id, name, own):
+            return False
         # Other given names are often a nickname, but not where they are mostly those of another identifier.
         if not all(differ_in_given_names(name, each) for each in own):
             return True
         elsewhere = self._count_elsewhere(name_id, {name}, with_given_names=True)
         return elsewhere == 0 or elsewhere < self._recorded[name_id][name]
+
+    def _is_registered_elsewhere(self, name_id: str, name: str, own: Collection[str]) -> bool:
+        """Whether registers have these given names for other identifiers only. `own` are the names of this one."""
+        forms = [form for form in read_full(name) if form.given] if has_given_names(name) else []
+        if not forms or any(compare(form, own) is not Agreement.NONE for form in forms):
+            return False
+        others = [names for other, names in self._registered.items() if other != name_id]
+        return any(compare(form, names) is not Agreement.NONE for form in forms for names in others)
 
     def _group(self, name_id: str) -> Sequence[frozenset[str]]:
         """Group the names of an identifier by person: those of its person first, or an empty group if none is."""

@@ -102,6 +102,43 @@ SPEECH = """<speech><talk.start><talker><name.id>ZK1</name.id><name role="metada
 <name role="display">{name}</name></talker><para>The kelp grows by the harbour.</para></talk.start></speech>"""
 
 
+def test_a_name_that_registers_have_for_another_identifier_is_not_of_this_one() -> None:
+    identifiers = Identifiers()
+    for name_id, name in (("QX1", "Robert James Fennimore"), ("QX2", "Carol Anne Fennimore")):
+        identifiers.add_registered(name_id, name)
+    names = ("Fennimore, Bob", "Fennimore, Robert, MP", "Mr FENNIMORE", "Fennimore, Sen Carol")
+    assert [identifiers.is_of(Talker(name, None, "QX1")) for name in names] == [True, True, True, False]
+
+
+HEADER = "speech_id,speaker,name_id,party,chamber,date,text,jurisdiction\n"
+FILES = {
+    "quill.csv": HEADER + 's1,"Quill, Peter",QX1,LP,Senate,2005-06-04,Wool is dear in the south of the country.,AUS\n',
+    "fennimore.csv": HEADER
+    + "".join(
+        f'b{day},"Fennimore, Robert",QX1,AG,Senate,2005-05-{day},The forest of day {day} must not be felled.,AUS\n'
+        for day in range(10, 13)
+    ),
+}
+REGISTER = (
+    'name,person_id,chamber,from,to,party,jurisdiction\n"Fennimore, Robert",QX1,Senate,1996-07-01,2012-06-15,AG,AUS\n'
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("later", ["fennimore.csv", "register.csv"])
+@pytest.mark.parametrize("is_first", [False, True])
+def test_the_order_of_loads_decides_no_identifier(tmp_path: Path, later: str, is_first: bool) -> None:
+    for name, text in {**FILES, "register.csv": REGISTER}.items():
+        (tmp_path / name).write_text(text)
+    with open_graph(tmp_path / "data") as kg:
+        for name in ("quill.csv", later) if is_first else (later, "quill.csv"):
+            report = load(kg, "members" if name == "register.csv" else "parliament", [str(tmp_path / name)])
+        assert any("QX1 'Quill, Peter' (1)" in warning for warning in report.warnings)
+        query = "SELECT ?person { ?said kg:speakerAsRecorded 'Quill, Peter' OPTIONAL { ?said kg:speaker ?person } }"
+        assert ["person" in row for row in select(kg.store.query, query)] == [False]
+        assert not kg.store.query("ASK { ?person skos:altLabel|foaf:name 'Quill, Peter' }")
+
+
 def test_a_register_links_two_names_of_a_person(tmp_path: Path) -> None:
     for number, full, name in ((1, "Kelp, Ada, MP", "Ms KELP"), (2, "Reed, Ada, MP", "Mrs REED")):
         text = DAY.format(date=f"1999-02-0{number}", speeches=SPEECH.format(full=full, name=name) * (3 - number))
