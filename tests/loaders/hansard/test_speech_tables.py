@@ -371,7 +371,7 @@ ELSEWHERE = {"speech_id": "n1", "date": "2019-03-12", "speaker": "Jo Kelp", "par
 def test_a_table_names_its_parliament(tmp_path, columns, options, place):
     path = write_csv(tmp_path / "s.csv", [{**ELSEWHERE, **columns}])
     if place is None:
-        assert all("--jurisdiction" in reason for reason in refusals(path, **options))
+        assert all("option jurisdiction" in reason for reason in refusals(path, **options))
         assert len(refusals(path, **options)) == 1
         return
     [record] = records(path, **options)
