@@ -65,8 +65,9 @@ _LINE: Final = re.compile(
     rf"|(?P<name_first>[A-Z][^\n.;:|()]{{2,60}}?),? \([“\"]?(?P<code_last>{_ANY})[”\"]?\))[.;,]?(?: and)?$"
 )
 _DESCRIBED: Final = re.compile(
-    rf"{_LABEL}[“\"]?(?P<code>{CODE})[”\"]?(?: ?[-–—:|,.] ?| )(?P<name>[A-Z][^\n.;:|]{{2,60}}?"
-    r" (?:District|Zone|Overlay)) ?[:.–—-](?= [A-Z])"
+    rf"{_LABEL}(?:[“\"']?(?P<code>{CODE})[”\"']?(?: ?[-–—:|,.] ?| )"
+    r"(?P<name>[A-Z][^\n.;:|]{2,60}? (?:District|Zone|Overlay))"
+    rf"|(?P<name_first>[A-Z][^\n.;:|()]{{2,60}}?),? \([“\"']?(?P<code_last>{_LETTERS})[”\"']?\)) ?[:.–—-](?= [A-Z])"
 )
 """A line with the description of a district: ``R-1 Residence District: A district for houses``."""
 _CODES: Final = re.compile(rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{0,20}})(?P<mark>[.:])(?= )")
@@ -118,7 +119,13 @@ _TITLE_ALONE: Final = re.compile(
     r"(?!.*\b(?:in|for|within)\b)(?:the )?(?P<name>[A-Z][\w/'’ &,-]{2,60} (?:district|zone|overlay))", re.IGNORECASE
 )
 _LEAD: Final = re.compile(r"(?=[^\n]*?\b(?:districts|zones)\b)[^\n]*+(?<=[:.])", re.IGNORECASE)
-_GROUP: Final = re.compile(r"[A-Z][A-Za-z /&-]{2,60} (?i:districts|zones)[:.]?")
+_OF_CLASS: Final = re.compile(
+    r"\b(?P<kind>base|overlay|residen\w+|business|commercial|industrial|agricultural|special|conditional|floating|planned)"
+    r" (?:(?:zoning|use) )?(?:districts|zones)\b",
+    re.IGNORECASE,
+)
+"""Words that establish the districts of one class only."""
+_GROUP: Final = re.compile(rf"{_LABEL}(?P<name>[A-Z][A-Za-z /&-]{{2,60}} (?i:districts|zones))[:.]?")
 """A line that names the class of the districts below it in a list."""
 _ESTABLISHES: Final = re.compile(
     r"\b(?:divided|class\w*|establish\w*|following|these|created?|designated|(?:districts|zones) are)\b", re.IGNORECASE
@@ -166,18 +173,23 @@ class DistrictList:
     codes: frozenset[str]
 
 
-def find_whole_list(known: Mapping[str, District], sections: Iterable[str]) -> DistrictList | None:
-    """Find the list that has all districts of a code: one section establishes it, and no other place names more.
+def find_whole_list(known: Mapping[str, District], sections: Mapping[str, Section]) -> DistrictList | None:
+    """Find the list that has all districts of a code: its words establish them, and no other place names more.
 
-    `sections` are the keys of the code's sections.
+    `sections` are those of the code, by key. Of several lists that have all together, it is the longest.
     """
-    places = {(each.section, each.listed) for each in known.values()}
-    if len(places) != 1:
+    if not known or any(each.listed is None or each.section not in sections for each in known.values()):
         return None
-    ((section, listed),) = places
-    if listed is None or section not in sections:
+    leads = sorted(
+        Counter((each.section, each.listed or (0, 0)) for each in known.values()).items(), key=lambda one: -one[1]
+    )
+    said = [sections[section].text[start:end] for (section, (start, end)), _ in leads]
+    # "The following overlay districts" lists a class, and all only together with the base districts.
+    kinds = {found["kind"].casefold() if (found := _OF_CLASS.search(lead)) else "" for lead in said}
+    if "" not in kinds and not {"base", "overlay"} <= kinds:
         return None
-    return DistrictList(section, *listed, frozenset(known))
+    (section, (start, end)), _ = leads[0]
+    return DistrictList(section, start, end, frozenset(known))
 
 
 def pick_best(several: Iterable[District]) -> Mapping[str, District]:
@@ -599,20 +611,30 @@ def _in_established(section: Section, table: Table, grid: Sequence[Sequence[Cell
     if places[column] < 2:
         return
     found: list[District] = []
-    group, members, whole = "", 1, True
+    group: Cell | None = None
+    members, whole = 0, True
+
+    def end_group() -> None:
+        if group is not None and not members:
+            name = _name(group.text)
+            found.append(District(name, name, section.key, group.start, group.end, 0.9, "table"))
+
     for number, cells in enumerate(rows):
         code = grid[number][column]
         names = [cell for cell in cells if cell is not code]
         if code is not None and _is_code(code) and len(names) <= 3:
             start, end = min(cell.start for cell in cells), max(cell.end for cell in cells)
             name = next((_name(cell.text) for cell in names if not _is_code(cell)), "")
-            found.append(District(code.text.strip(), name, section.key, start, end, 0.95, "table", group))
+            of = group.text.strip() if group is not None else ""
+            found.append(District(code.text.strip(), name, section.key, start, end, 0.95, "table", of))
             members += 1
         elif number >= table.header_rows and len(cells) == 1 and cells[0] is not code:
-            group, members = cells[0].text.strip(), 0
+            end_group()
+            group, members = cells[0], 0
         elif cells and number >= max(1, table.header_rows):
             whole = False
-    yield from (replace(each, listed=lead if whole and members else None) for each in found)
+    end_group()
+    yield from (replace(each, listed=lead if whole else None) for each in found if each.code)
 
 
 def _is_code(cell: Cell | None) -> TypeGuard[Cell]:
@@ -634,12 +656,12 @@ def _in_lists(section: Section) -> Iterator[District]:
     lead: tuple[int, int] | None = None
     group = ""
     for line in [*re.finditer(r"[^\n]+", section.text), None]:
+        if line and lead and (named := _GROUP.fullmatch(line[0])):
+            group = named["name"]
+            continue
         one = _parse_line(section, line, led=lead is not None, within=len(run) > 1) if line else None
         if one is not None:
             run.append(replace(one, group=group))
-            continue
-        if line and lead and _GROUP.fullmatch(line[0]):
-            group = line[0].strip(" :.")
             continue
         if len(run) > 1 and sum(bool(_KIND.search(each.name)) for each in run) * 2 >= len(run):
             # A short line after the list may be one more district.
@@ -663,15 +685,16 @@ def _parse_line(section: Section, line: re.Match[str], *, led: bool, within: boo
     """
     text = section.text
     if match := _DESCRIBED.match(text, *line.span()):
-        return District(
-            match["code"], _name(match["name"]), section.key, match.start("code"), match.end("name"), 0.95, "list"
-        )
+        first = match["name_first"] is not None
+        code, name = (match["code_last"], match["name_first"]) if first else (match["code"], match["name"])
+        start, end = match.start("name_first" if first else "code"), match.end("code_last" if first else "name")
+        return District(code, _name(name), section.key, start, end, 0.95, "list")
     match = _LINE.match(text, line.start(), min(line.end(), line.start() + 120))
     if match and match.end() == line.end():
         code, name = match["code"] or match["code_last"], match["name"] or match["name_first"]
         letter = len(code) == 1 and (
-            line[0][len(code) :][:1] == "."
-            or not (_ABOUT.search(name) or (led and match["code_last"]) or (within and _KIND.search(name)))
+            (match["code"] and text[match.end("code")] == ".")
+            or not (_ABOUT.search(name) or (led and match["code_last"]) or (within and (led or _KIND.search(name))))
         )
         if not letter and level_of(name) is None:
             return District(code, _name(name), section.key, line.start(), line.end(), 0.95, "list")

@@ -54,7 +54,7 @@ def test_a_list_is_whole_if_no_other_place_names_more(more: str, codes: set[str]
     known = pick_best(found for each in sections for found in find_in_section(each))
     assert set(known) == codes
     assert known["H1-50"].group == "Homes"
-    listed = find_whole_list(known, {each.key for each in sections})
+    listed = find_whole_list(known, {each.key: each for each in sections})
     assert (listed is not None) is whole
     if listed is not None:
         assert sections[1].text[listed.start : listed.end] == "The following districts are established:"
