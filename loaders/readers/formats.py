@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 from kg.errors import SourceError
 from kg.text import quoted
@@ -366,9 +366,9 @@ def _workbook(path: Path, left_out: LeftOut) -> Iterator[Iterator[tuple[object, 
                 raise SourceError(f"{path}: the workbook has no sheet")
             sheet = book.worksheets[0]
             sheet.reset_dimensions()  # some writers declare less than they write, and the rest would be left out
-            inline = _read_inline(sheet, left_out)
+            changed = {**_read_inline(sheet, left_out), **_read_styled(sheet, CellFonts.of(book), left_out)}
             rows = sheet.iter_rows(values_only=True)
-            yield _replace_cells(rows, inline) if inline else rows
+            yield _replace_cells(rows, changed) if changed else rows
     except broken as error:
         raise SourceError(f"{path}: not an xlsx workbook, or a broken one ({error})") from error
 
@@ -391,6 +391,43 @@ def open_workbook(stream: IO[bytes], left_out: LeftOut) -> Any:
     reader = Reader(stream, read_only=True, data_only=True)
     reader.read()
     return reader.wb
+
+
+class CellFonts(NamedTuple):
+    """The numbers of the fonts of a workbook that strike out a cell, and of those that raise or lower it."""
+
+    struck: frozenset[int]
+    shifted: Mapping[int, str]
+
+    @classmethod
+    def of(cls, book: Any) -> CellFonts:
+        """Find the fonts of a workbook."""
+        return cls(
+            frozenset(number for number, font in enumerate(book._fonts) if font.strike),
+            {number: font.vertAlign for number, font in enumerate(book._fonts) if font.vertAlign in _SHIFTS},
+        )
+
+    def write(self, cell: Any, text: str, left_out: LeftOut) -> str | None:
+        """Write the text of a cell; None if it is struck out, which `left_out` counts."""
+        font = cell.style_array.fontId if self.struck or self.shifted else -1
+        if font in self.struck:
+            left_out.add_struck(text)
+            return None
+        shift = self.shifted.get(font)
+        return text if shift is None else _SHIFTS[shift](text)
+
+
+def _read_styled(sheet: Any, fonts: CellFonts, left_out: LeftOut) -> dict[tuple[int, int], str | None]:
+    """Read the cells whose font changes what they say, by row and column. None: struck out."""
+    if not (fonts.struck or fonts.shifted):
+        return {}
+    return {
+        (cell.row, cell.column): written
+        for cells in sheet.iter_rows()
+        for cell in cells
+        if cell.value is not None
+        and (written := fonts.write(cell, text_of_cell(cell.value) or "", left_out)) != text_of_cell(cell.value)
+    }
 
 
 def _read_inline(sheet: Any, left_out: LeftOut) -> dict[tuple[int, int], str]:
@@ -421,7 +458,7 @@ def _read_inline(sheet: Any, left_out: LeftOut) -> dict[tuple[int, int], str]:
 
 
 def _replace_cells(
-    rows: Iterable[tuple[object, ...]], texts: Mapping[tuple[int, int], str]
+    rows: Iterable[tuple[object, ...]], texts: Mapping[tuple[int, int], str | None]
 ) -> Iterator[tuple[object, ...]]:
     for number, row in enumerate(rows, 1):
         yield tuple(texts.get((number, place), value) for place, value in enumerate(row, 1))

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Any, Final
 
 from openpyxl.utils.cell import range_boundaries
 from openpyxl.xml.constants import SHEET_MAIN_NS
@@ -19,8 +19,8 @@ from openpyxl.xml.functions import iterparse
 from kg.text import quoted
 from loaders.files.readers import office_package
 from loaders.files.readers.office_package import UnreadableError
-from loaders.readers.formats import open_workbook, read_runs
-from loaders.readers.inline import LeftOut, lower_text, raise_text
+from loaders.readers.formats import CellFonts, open_workbook, read_runs
+from loaders.readers.inline import LeftOut
 
 _MOST_CELLS: Final = 500_000
 """Maximum number of cells with a value, and of those that merged cells fill."""
@@ -30,7 +30,6 @@ _MOST_ROWS: Final = 1_048_576
 """Maximum rows of a sheet, as in Excel. openpyxl yields all rows up to any number that a row has."""
 _NOTHING: Final = ";;;"
 """The format of cells that show nothing."""
-_SHIFTS: Final = {"superscript": raise_text, "subscript": lower_text}
 _UNREAD: Final = {"xl/charts/chart": "charts", "xl/media/": "pictures", "xl/ctrlProps/": "fields of forms"}
 """Parts that are not read, by the start of their names."""
 _COMMENT: Final = re.compile(rb"<(?:\w+:)?(?:comment|threadedComment)\s")
@@ -60,13 +59,6 @@ class _Layout:
         return any(first <= column <= last for first, last in self.hidden_columns)
 
 
-class _Fonts(NamedTuple):
-    """The numbers of the fonts of a workbook that strike out a cell, and of those that raise or lower it."""
-
-    struck: frozenset[int]
-    shifted: Mapping[int, str]
-
-
 def convert(data: bytes) -> tuple[str, dict[str, Any]]:
     """Read the sheets as blocks: a heading with the name of each, paragraphs, and tables."""
     blocks: list[dict[str, Any]] = []
@@ -74,10 +66,7 @@ def convert(data: bytes) -> tuple[str, dict[str, Any]]:
     left_out = LeftOut()
     _count_unread(data, left_out)
     with closing(open_workbook(io.BytesIO(data), left_out)) as book:
-        fonts = _Fonts(
-            frozenset(number for number, font in enumerate(book._fonts) if font.strike),
-            {number: font.vertAlign for number, font in enumerate(book._fonts) if font.vertAlign in _SHIFTS},
-        )
+        fonts = CellFonts.of(book)
         left = _MOST_CELLS
         hidden = [sheet.title for sheet in book.worksheets if sheet.sheet_state != "visible"]
         if hidden:
@@ -152,7 +141,7 @@ def _read_layout(stream: IO[bytes], most: int, left_out: LeftOut) -> tuple[_Layo
     return layout, cells
 
 
-def _read_rows(sheet: Any, layout: _Layout, fonts: _Fonts, left_out: LeftOut) -> dict[int, dict[int, str]]:
+def _read_rows(sheet: Any, layout: _Layout, fonts: CellFonts, left_out: LeftOut) -> dict[int, dict[int, str]]:
     """Read the texts of the shown cells, by row and column. `left_out` counts those that are struck or not shown."""
     found: dict[int, dict[int, str]] = {}
     for cells in sheet.iter_rows():
@@ -160,15 +149,12 @@ def _read_rows(sheet: Any, layout: _Layout, fonts: _Fonts, left_out: LeftOut) ->
             if cell.value is not None and cell.row not in layout.hidden_rows and not layout.is_hidden(cell.column):
                 value = layout.inline.get(cell.coordinate, cell.value) if layout.inline else cell.value
                 text = " ".join(_write(value, cell.number_format).split())
-                font = cell.style_array.fontId if fonts.struck or fonts.shifted else -1
-                if font in fonts.struck:
-                    left_out.add_struck(text)
-                elif cell.number_format.replace(" ", "") == _NOTHING:
+                if (written := fonts.write(cell, text, left_out)) is None:
+                    continue
+                if cell.number_format.replace(" ", "") == _NOTHING:
                     left_out.add_hidden(text)
                 elif text:
-                    if (shift := fonts.shifted.get(font)) is not None:
-                        text = _SHIFTS[shift](text)
-                    found.setdefault(cell.row, {})[cell.column] = text
+                    found.setdefault(cell.row, {})[cell.column] = written
     return found
 
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook, load_workbook
 from openpyxl.cell.rich_text import CellRichText, TextBlock
 from openpyxl.cell.text import InlineFont
+from openpyxl.styles import Font
 
 from kg.errors import SourceError, StoreError
 from loaders.model import Snapshot
@@ -339,6 +340,19 @@ def test_a_workbook_that_is_broken_inside_is_named(part: str, content: bytes, tm
             broken.writestr(name, content if name == part else whole.read(name))
     with pytest.raises(SourceError, match=r"t\.xlsx: not an xlsx workbook, or a broken one"):
         read(path)
+
+
+def test_a_cell_that_is_struck_out_is_empty_and_counted(tmp_path: Path) -> None:
+    book = Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (("use", "level"), ("inn", "permitted"), ("mill", "permitted")):
+        sheet.append(row)
+    sheet["B3"].font = Font(strike=True)
+    book.save(tmp_path / "a.xlsx")
+    found = open_sheet(tmp_path / "a.xlsx")
+    assert [row.cells for row in found.rows(("use", "level"), "use")] == [["inn", "permitted"], ["mill", None]]
+    assert len(found.warnings) == 1
 
 
 def test_struck_words_of_a_cell_with_its_own_runs_are_left_out_and_counted(tmp_path: Path) -> None:
