@@ -418,7 +418,7 @@ class CellFonts(NamedTuple):
 
 
 def _read_styled(sheet: Any, fonts: CellFonts, left_out: LeftOut) -> dict[tuple[int, int], str | None]:
-    """Read the cells whose font changes what they say, by row and column. None: struck out."""
+    """Read the cells whose font changes their text, by row and column. None: struck out."""
     if not (fonts.struck or fonts.shifted):
         return {}
     return {

@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from loaders.readers.css import parse_declarations
+from loaders.readers.html import VOID
 from loaders.readers.html_inline import UNREAD, find_form, find_shift, find_unseen, read_input
 from loaders.readers.inline import LeftOut, lower_text, raise_text
 
@@ -28,7 +29,6 @@ _NOTATION: Final = re.compile(r"<[^<>]*>|[*_`~]+")
 _MODULE: Final = re.compile(r"(?:import|export)\b(?=[\s{*])")
 _LONGEST_TAG: Final = 20_000
 _LONGEST_SHIFT: Final = 200
-_VOID: Final = frozenset({"img", "input", "br", "hr", "embed", "wbr", "source", "link", "meta"})
 _DROPPED: Final = frozenset({"script", "style"})
 
 
@@ -126,7 +126,7 @@ class _Rewriting:
         style = {key: value for key, value, _ in parse_declarations(attributes.get("style", ""))}
         what: str = find_form(name, attributes, style) or ("hidden" if find_unseen(frozenset(), style) else "")
         if what:
-            if name in _VOID:
+            if name in VOID:
                 self.edits.append(_Edit(start, closed))
         elif name == "input":
             self.edits.append(_Edit(start, closed, read_input(attributes, self.left_out)))
@@ -137,7 +137,7 @@ class _Rewriting:
             what = "unread"
         else:
             what = find_shift(name, style) or ""
-        if what and name not in _VOID and not self.text.endswith("/>", 0, closed):
+        if what and name not in VOID and not self.text.endswith("/>", 0, closed):
             self.open.append(_Open(name, what, start, closed))
         return closed
 

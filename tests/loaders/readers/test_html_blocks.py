@@ -1,9 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loaders.readers.html import Block, parse_blocks
+from loaders.readers import html_blocks
+from loaders.readers.html_blocks import Block
+from loaders.readers.inline import LeftOut
+
+
+def parse_blocks(html: str) -> Sequence[Block]:
+    return html_blocks.parse_blocks(html, LeftOut())
 
 
 def test_html_becomes_blocks_of_plain_text() -> None:
@@ -34,3 +43,19 @@ def test_elements_without_an_end_tag_hide_nothing() -> None:
 def test_raised_and_struck_words_of_descriptions_are_no_plain_text() -> None:
     blocks = parse_blocks("<p>10<sup>6</sup> t of CO<sub>2</sub> by <del>2030</del> 2035</p><p>m<sup>2</sup>")
     assert [block.text for block in blocks] == ["10\u2076 t of CO\u2082 by 2035", "m\u00b2"]
+
+
+@pytest.mark.parametrize(
+    ("html", "struck", "hidden"),
+    [
+        ("pay <s>a sum</s> 55", 2, 0),
+        ("pay <i style='display: none'>a <b>sum</b></i> 55", 0, 2),
+        ("pay <span style=visibility:hidden>a sum</span> 55", 0, 2),
+        ("pay <b hidden>a sum</b> 55", 0, 2),
+        ("pay <input hidden> 55", 0, 0),
+    ],
+)
+def test_struck_and_hidden_words_of_descriptions_are_left_out_and_counted(html: str, struck: int, hidden: int) -> None:
+    left_out = LeftOut()
+    assert html_blocks.parse_blocks(html, left_out) == [Block("Text", "pay 55")]
+    assert (left_out.struck, left_out.hidden) == (struck, hidden)
