@@ -58,6 +58,8 @@ def _drop_copies(root: etree._Element) -> None:
     """Take away the visible copies of formulas that are there as MathML, too: their digits have lost their places."""
     for formula in list(root.iter("math")):
         for around in list(formula.iterancestors())[:2]:
+            if around.tag != "span" and "-" not in str(around.tag):  # a block has other words than the formula
+                break
             for each in list(around):
                 if each.get("aria-hidden") == "true" and formula not in each.iter("math"):
                     _replace(each, "")

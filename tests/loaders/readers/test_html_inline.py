@@ -128,3 +128,9 @@ def test_what_is_not_read_is_one_warning_for_each_kind() -> None:
     assert found.text == "text"
     assert len(found.warnings) == 5
     assert sum("pictures (2)" in each for each in found.warnings) == 1
+
+
+def test_words_for_the_eye_alone_are_kept_beside_a_formula() -> None:
+    text, left_out = read("<p aria-hidden=true>Fences of 2 m</p><math><mn>3</mn></math>")
+    assert text.split() == ["Fences", "of", "2", "m", "3"]
+    assert left_out.hidden == 0
