@@ -13,7 +13,6 @@ import pytest
 from tests.superlinear_patterns import Use, find_superlinear, list_uses
 
 CUT: Final = {
-    "kg.tools.zoning.coverage._INSIDE": "_LONGEST_INSIDE",
     "loaders.citations.family_names._CAPITAL_BEFORE": 40,
     "loaders.citations.laws._FEDERAL_BEFORE": 20,
     "loaders.citations.section_citations._BEFORE": "_DOCUMENT_REACH",
@@ -21,7 +20,6 @@ CUT: Final = {
     "loaders.readers.headings._SEVERAL": "LONGEST",
     "loaders.readers.headings._STATUS_AFTER": "LONGEST",
     "loaders.zoning.extraction.measures._BEFORE": 90,
-    "loaders.zoning.extraction.permissions._CLOSING": "_LONGEST_CLOSING",
 }
 """Patterns whose time grows faster than their text, which is cut to this length, or to that of a constant."""
 _MOST: Final = 500

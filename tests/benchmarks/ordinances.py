@@ -192,6 +192,7 @@ def score(code: Code, gold: Mapping[str, Any]) -> dict[str, Score]:
         found["permission"] += [
             Fact(section.number, each.use, {"district": each.district, "level": each.level}, confidence=each.confidence)
             for each in find_permissions(section, known, above)
+            if each.method in ("list", "matrix")
         ]
         found["standard"] += [
             Fact(
@@ -209,6 +210,7 @@ def score(code: Code, gold: Mapping[str, Any]) -> dict[str, Score]:
                 confidence=each.confidence,
             )
             for each in find_standards(section, known, above)
+            if each.type is not None
             for district in each.districts or ("",)
         ]
         found["definition"] += [

@@ -12,10 +12,6 @@ from loaders.zoning.extraction.dimension_names import find_dimensions
 
 Level = Literal["byRight", "byRightWithConditions", "byRightOrConditional", "conditional", "notPermitted"]
 
-CONFIDENCE: Final = {"list": 0.94, "sentence": 0.98, "matrix": 0.98, "blank": 0.6}
-"""The share of permissions that are right, by rule, as measured on labelled ordinances that the rules were not written
-on. Blank cells were too few to measure."""
-
 
 @dataclass(frozen=True, slots=True)
 class UsePermission:
@@ -25,7 +21,8 @@ class UsePermission:
     """Code of the district."""
     use: str
     """Verbatim, without its conditions."""
-    level: Level
+    level: Level | None
+    """None for a cell that is not exactly one level: it is recorded as its words."""
     raw_level: str
     """The words or letters of the source: ``Uses Subject to Conditions``, ``P``."""
     conditions: Sequence[str]
@@ -36,9 +33,17 @@ class UsePermission:
     end: int
     confidence: float
     method: str
-    """list, sentence, matrix."""
+    """list, closed list, matrix."""
 
 
+INHERITED: Final = re.compile(
+    r"(?:(?:any|all|the|those|every) )?(?:other )?(?:of the )?(?:principal |accessory |land )?uses? "
+    r"(?:that (?:is|are) )?(?:permitted|allowed|listed)(?: (?:by right|outright|as of right))? (?:in|within) "
+    r"(?P<of>(?:(?:the )?(?-i:[A-Z])[\w-]{0,8}(?:, (?:and |or )?| and | or )){0,20}[^.;:,]{1,80}?)"
+    r"(?=,? (?:except|excluding|other than|but|provided|is|are|may|shall|subject)\b|[.;,]|$)",
+    re.IGNORECASE,
+)
+"""``any use permitted in the C-1 District``"""
 NOT: Final = re.compile(
     r"\bprohibited|\bnot (?:be )?(?:an? )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
     re.IGNORECASE,

@@ -10,10 +10,10 @@ from typing import Final
 
 from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
+from loaders.zoning.extraction.confidence import get_confidence
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.outline import find_label_end, get_lines_before
 from loaders.zoning.extraction.permission_levels import (
-    CONFIDENCE,
     NOT,
     Level,
     UsePermission,
@@ -147,9 +147,24 @@ def _join_tables(section: Section, known: Mapping[str, District]) -> Iterator[_J
         yield joined
 
 
-def _in_matrix(
-    section: Section, table: _Joined, known: Mapping[str, District], legends: Sequence[Section]
-) -> Iterator[UsePermission]:
+@dataclass(frozen=True, slots=True)
+class _Matrix:
+    """A table with a letter for each use and district."""
+
+    grid: Sequence[Sequence[Cell | None]]
+    header: int
+    districts: Mapping[int, str]
+    words: Sequence[str]
+    """The words of its cells for districts."""
+
+
+def is_matrix(section: Section, table: Table, known: Mapping[str, District]) -> bool:
+    """Check whether a table is one of uses and districts with a letter for each."""
+    return _parse_matrix(section, _Joined(table.start, table.end, table.grid()), known) is not None
+
+
+def _parse_matrix(section: Section, table: _Joined, known: Mapping[str, District]) -> _Matrix | None:
+    """Parse a table as a matrix of uses. None for any other table."""
     grid = table.grid()
     columns = naming.find_columns(grid, known)
     if columns is None:
@@ -161,15 +176,25 @@ def _in_matrix(
     if columns is None and (above := _find_header_above(section, table, known)):
         columns = -1, above
     if columns is None:
-        return
+        return None
     header, districts = columns
     if header >= 0 and is_header_short(grid, header + 1):
-        return
+        return None
     cells = [row[place] for row in grid[header + 1 :] for place in districts if place < len(row)]
     words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
     if not words or sum(bool(_MARK.fullmatch(text.strip())) for text in words) < _LETTERS_SHARE * len(words):
+        return None
+    return _Matrix(grid, header, districts, words)
+
+
+def _in_matrix(
+    section: Section, table: _Joined, known: Mapping[str, District], legends: Sequence[Section]
+) -> Iterator[UsePermission]:
+    matrix = _parse_matrix(section, table, known)
+    if matrix is None:
         return
-    legend = _parse_legend(section, table, words, legends)
+    grid, header, districts = matrix.grid, matrix.header, matrix.districts
+    legend = _parse_legend(section, table, matrix.words, legends)
     notes = find_notes(section, table)
     last, names = max(districts), _names(grid, header, min(districts))
     for row in grid[header + 1 :]:
@@ -385,13 +410,24 @@ def _parse_cell(
     if match and match["notes"]:
         raw = match["letters"]
         marks += re.findall(r"\d+|[*†‡]+|[a-z]+", match["notes"])
-    conditions = list(dict.fromkeys(notes[mark] for mark in marks if mark in notes))
+    conditions = list(dict.fromkeys(notes.get(mark, mark) for mark in marks))
     usual = None if raw.upper() in legend.levels else re.match(r"(SP|SE|SUP|CUP|C)(?=-[A-Z]|\d)", raw)
     level = legend.levels.get(usual[1] if usual else raw.upper()) if raw else legend.blank
     if level is None:
         return
     if not raw:
-        yield UsePermission(code, name, level, "", conditions, None, use.start, use.end, CONFIDENCE["blank"], "matrix")
+        yield UsePermission(
+            code,
+            name,
+            level,
+            "",
+            conditions,
+            None,
+            use.start,
+            use.end,
+            get_confidence("permission", "blank cell"),
+            "matrix",
+        )
         return
     if level == "byRight" and conditions:
         level = "byRightWithConditions"
@@ -400,7 +436,16 @@ def _parse_cell(
         conditions.append(condition)
     conditions += told if level != "notPermitted" else ()
     yield UsePermission(
-        code, name, level, raw, conditions, review, cell.start, cell.end, CONFIDENCE["matrix"], "matrix"
+        code,
+        name,
+        level,
+        raw,
+        conditions,
+        review,
+        cell.start,
+        cell.end,
+        get_confidence("permission", "matrix"),
+        "matrix",
     )
 
 

@@ -1,21 +1,25 @@
-"""Uses that districts permit or prohibit, in lists, in sentences, and in matrices of letters."""
+"""Uses that districts permit or prohibit: the items of lists, below a heading or a lead line that gives their level.
+
+A sentence gives no level. Only a heading of closed form, ``Uses Permitted by Right``, or a sentence that announces a
+list in closed form, ``The following uses are permitted in the R-1 District:``, gives a level to the items below it. A
+restriction of the lead is a condition of each item. A line that is not exactly the name of a use with its conditions
+is no fact: an item with a dimension, a page number, an exception, a verb, or a reference to the uses of another place.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import zip_longest
-from typing import Final, Self
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from loaders.citations.section_citations import find_citations
 from loaders.zoning.extraction import districts as naming
-from loaders.zoning.extraction.clauses import has_verb
-from loaders.zoning.extraction.dimension_names import find_dimensions
+from loaders.zoning.extraction.confidence import get_confidence
 from loaders.zoning.extraction.districts import District, add_condition, development_of
-from loaders.zoning.extraction.outline import Outline, find_label_end
+from loaders.zoning.extraction.lines import Line, parse_lines
+from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.permission_levels import (
-    CONFIDENCE,
+    INHERITED,
     Level,
     UsePermission,
     find_review,
@@ -23,170 +27,230 @@ from loaders.zoning.extraction.permission_levels import (
     level_of,
 )
 from loaders.zoning.extraction.permission_matrices import find_in_matrices
+from loaders.zoning.extraction.places import Places
 from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.use_lists import INHERITED, split_alternatives, split_list, states_no_use
-from loaders.zoning.extraction.use_sentences import (
-    Inheritance,
-    Statement,
-    find_sentences,
-    parse_sentence,
-    split_described,
-    strip_brackets,
-)
+from loaders.zoning.extraction.section_scope import Scope
 
-_USES: Final = re.compile(r"\b(?:uses?|activities|special exceptions?)\b", re.IGNORECASE)
-_HEAD: Final = re.compile(
-    r"(?:(?:principal|primary|main|accessory|temporary|land|and|or|permitted|allowed|allowable|prohibited|conditional"
-    r"|special|specific|limited|by[- ]right|conditionally|uses?|buildings|structures|activities|exceptions?)"
-    r"[,/]? ?){1,7}"
-    r"(?P<rest>.*)",
-    re.IGNORECASE,
+_WORD: Final = (
+    r"(?:un)?(?:permitted|allowed|allowable|prohibited|permissible)|not|conditional(?:ly)?|special|specific|limited"
+    r"|principal|primary|main|accessory|temporary|incidental|land|uses?|buildings?|structures?|activities|exceptions?"
+    r"|permits?|required|requiring|subject|to|by|as|of|right|on|upon|with|under|only|review|approval|issuance"
+    r"|authorized|conditions?|standards?|site|plan|zoning|board|planning|commission|city|council|and|or|and/or|the"
+    r"|an?"
+    r"|general|matter|administrative|outright|additional|other|use-by-right|discretionary|provisional|interim|which"
+    r"|are|may|be|shall|require"
 )
-_BY_PERMIT: Final = re.compile(
-    r"(?:By|Upon|On|With|Subject to|Under|After) (?:(?:the )?(?:issuance|granting|grant|approval) of )?(?:an? )?"
-    r"(?:special|conditional)[^,:;.]{0,80}, (?:an? |the |one )?(?=[a-z])"
+_HEADING: Final = re.compile(rf"(?:(?:{_WORD})(?:[,/&]|(?=[ -]|$)))(?:[ -]?(?:{_WORD}|&)(?:[,/]|(?=[ -]|$)))*+", re.I)
+_OF_USES: Final = re.compile(r"\b(?:uses?|activities|exceptions?|structures|buildings|permitted|right)\b", re.I)
+_ASIDE: Final = re.compile(r" ?[(\[][^()\[\]]{0,200}[)\]]")
+_RESTRICTED: Final = re.compile(r" ?(?:[-–—:,(]|\b(?=on|above|below|within|in)\b) ?(?P<rest>\S.{2,120})")
+_IN_DISTRICT: Final = re.compile(
+    r"\b(?:in|within|for|of) (?:(?:the|an?|any|all|each"
+    r"|this) )?(?P<place>(?:[\w./&-]+,? ){0,9}?(?:districts?|zones?)\b"
+    rf"(?: ?\([\w-]{{1,10}}\))?|{naming.CODE}(?:(?:,? (?:and|or|&) |, ){naming.CODE}){{0,20}}(?=$|[:,]))",
+    re.I,
 )
-_SAME: Final = re.compile(
-    r"(?:(?:accessory|principal|other|main|primary|temporary|permitted)"
-    r"(?: (?:accessory|principal|buildings|structures|and|or|uses?))+)(?: as follows)?",
-    re.IGNORECASE,
+_DISTRICT_FIRST: Final = re.compile(
+    rf"^(?P<place>(?:[\w./&-]+,? ){{0,9}}?(?:districts?|zones?)(?: ?\([\w-]{{1,10}}\))?"
+    rf"|{naming.CODE})(?:[:,]? ?[–—-]* |: ?)(?=\w)",
+    re.I,
 )
-"""Headings of parts of a list, which do not change its level: ``Accessory uses``."""
-_GROUP_HEAD: Final = re.compile(
-    r"[^,;:.()]{3,60}\b(?:uses|activities)\b[.:]?(?:,? (?:including|limited to|such as)(?: the following)?:)?"
-)
-"""A heading of part of a list: ``Residential uses``, with the uses below it."""
-_ANNOUNCES: Final = re.compile(
-    r"(?:the following(?: [\w-]+){0,3},? )?(?:when|if|on|upon|with|subject to)\b", re.IGNORECASE
-)
-"""``When authorized as a special exception:``, within a list of uses."""
 _MIXED: Final = re.compile(
-    r"\b(?:permitted|by right|principal|conditional|special|prohibited)(?: uses?| exceptions?)?(?:, | and |/| or | & )"
-    r"(?:permitted|conditional|special|prohibited)\b",
-    re.IGNORECASE,
+    r"\b(?:permitted|by right|principal|conditional|special|prohibited|accessory)(?: uses?| exceptions?)?"
+    r"(?:,? and/or |, | and |/| or | & )(?:permitted|conditional|special|prohibited)\b",
+    re.I,
 )
-_BUT_NOT: Final = re.compile(r"\b(?:but not including|excluding|except(?:ing)?|other than)\b.*")
-_HEADING_CONDITION: Final = re.compile(r"\b(?:if|provided|only|subject to (?!cond)|when)\b.*", re.IGNORECASE)
-_BARE_HEAD: Final = re.compile(
-    r"(?:permitted|prohibited|conditional|not (?:permitted|allowed))|(?:(?:permitted|allowed) )?"
-    r"(?:outright|(?:as of|by) "
-    r"(?:right|(?:administrative )?(?:special|conditional)(?: use)? (?:permits?|exceptions?)))",
-    re.IGNORECASE,
+_PROCEDURE: Final = re.compile(r"(?:(?:special|conditional|administrative|use|the|an?|and|or)\W+)+permits?", re.I)
+"""A heading about permits, and not about the uses that need one."""
+_ACCESSORY: Final = re.compile(r"\b(?:accessory|temporary|incidental)\b", re.I)
+_ACCESSORY_USES: Final = re.compile(r"(?:permitted )?accessory\b", re.I)
+_NOT_USES: Final = re.compile(
+    r"\b(?:bulk|dimension\w*|yards?|heights?|setbacks?|area regulations|lot (?:area|size|width)s?|coverage|density"
+    r"|parking|loading|signs?|signage|landscap\w+|screening|buffer\w*|lighting|fences?|definitions?|purposes?|intent"
+    r"|objectives?|procedures?|applications?|administration|enforcement|nonconform\w+|amendments?|appeals?|variances?"
+    r"|fees?|penalt\w+|violations?|findings?|criteria|performance|design|streets?|utilities|projections?"
+    r"|encroachments?|projects? into|index|contents|supplement\w*|(?:development|area|site|general) standards"
+    r"|regulations|restrictions|requirements|provisions|limitations|guidelines)\b",
+    re.I,
 )
-_ASIDE: Final = re.compile(r" ?\((?:see|as|in accordance|pursuant|refer|per)\b[^)]*\)?")
-_OF_DISTRICT: Final = re.compile(r"^[^:.]{1,60}\b(?:district|zone)s? ?(?:--|[–—]| - ) ?(?=[A-Z])", re.IGNORECASE)
-"""The start of a heading that names its district: ``R-1 zone--Conditional uses``."""
-_LISTED_BELOW: Final = re.compile(
-    r"(?<=uses)(?: (?:are|shall be)(?: limited to)?)?(?: as follows| the following)?$", re.IGNORECASE
+"""Words of headings whose lists are not of uses."""
+_ANNOUNCES: Final = re.compile(
+    r"\b(?:following|as follows|below|hereinafter (?:set forth|listed)|herein(?:after)?|the uses:|these uses)\b", re.I
 )
-"""The end of a heading that announces a list: ``Accessory uses shall be as follows``."""
-_PLACED: Final = re.compile(r" (?:in|within) (?:the )?(?P<where>[^:.;]{1,80})$")
-_ENDING: Final = frozenset(
-    re.findall(
-        r"\w+",
-        "standards requirements regulations review criteria findings procedure "
-        "procedures purpose intent provisions restrictions limitations signs signage parking walls fences landscaping "
-        "lighting application applications",
-    )
+_ABOUT_USES: Final = re.compile(r"\b(?:uses?|used|activities|purposes?|occupied|special exceptions?)\b", re.I)
+_OTHER_LIST: Final = re.compile(
+    r"\bfollowing (?:[\w-]+ ){0,3}?(?:standards?|conditions?|requirements?|regulations?|restrictions?|limitations?"
+    r"|terms"
+    r"|signs?|criteria|provisions?|information|factors?|findings?|definitions?|documents?|procedures?|words?|items?"
+    r"|districts?|zones?|yards?|setbacks?)\b|\b(?:yards?|setbacks?|signs?|fences?|heights?|encroach\w*|projections?"
+    r"|nonconforming|definitions?|parking)\b",
+    re.I,
 )
-"""Last words of headings that end a list of uses."""
-_ANNOUNCED: Final = re.compile(r"\b(?:following|these|as follows|listed below)\b", re.IGNORECASE)
-_FOLLOWING: Final = re.compile(r"(?:the|these|all|any)\b", re.IGNORECASE)
-_UNREAD: Final = re.compile(
-    r"(?:\d+ )?(?:ARTICLE|CHAPTER|DIVISION|PART|TITLE|SECTION)\b\W+[\dIVXLC]|[^a-z]*[A-Z]{3}[^a-z]*"
+"""A sentence that announces a list of something else than uses."""
+_FOLLOWING: Final = re.compile(r"\W*the following\b", re.I)
+_NO: Final = re.compile(r"\b(?:no|nor|not|none)\b", re.I)
+_EXCEPT: Final = re.compile(r"\b(?:except|other than|but|unless)\b", re.I)
+_ONLY: Final = re.compile(r"\bonly\b(?! (?:if|when|where|upon|by|as|after|with|in)\b)|\bno others?\b", re.I)
+_NO_OTHER: Final = re.compile(r" ?,? ?\b(?:and|but) no others?(?: uses?)?\b", re.I)
+_PROHIBITS: Final = re.compile(
+    r"\b(?:are|is|be|being)(?: \w+)? prohibited\b|\b(?:are|is|shall) not (?:be )?(?:permitted|allowed)\b"
+    r"|\b(?:no|none) of the following(?: uses?)? (?:is|are|shall be) (?:permitted|allowed)\b|^prohibited\b",
+    re.I,
 )
-"""A heading among lines of text: the reader did not understand it."""
-_OF_LEVELS: Final = re.compile(r"\b(?:permits?|approvals?|prohibited|conditional|exceptions?)\b", re.IGNORECASE)
-_NO_ITEM: Final = re.compile(
-    r"\[|Any [^;:]*\b(?:is|are) prohibited from\b"
-    r"|(?:No|Any(?: other)? uses?|Any (?:such|of)|Each|Every|Such|The following)\b"
+_PERMITS: Final = re.compile(
+    r"\b(?:permitted|allowed|authorized|by right|approved|may be used|shall be used|may be (?:located|established))\b",
+    re.I,
 )
-_NO_NAME: Final = re.compile(r"\d|\b(?:minimum|maximum|least|most|only|feet|acres?|see|such)\b", re.IGNORECASE)
-_LOOSE: Final = re.compile(r",? (?:but|for|of|with|on|to|in|and|or|at|by)$")
-_CLOSING: Final = re.compile(r"(?:[;,.]| (?=and$|or$))(?: and| or)?[;, ]*$|[;, ]+(?:and|or)$")
+_MAY_BE: Final = re.compile(r"\bmay(?: also| only)? be (?:\w+ )?(?:permitted|allowed|authorized|approved)\b", re.I)
+_APPROVED: Final = re.compile(r"\b(?:permits?|approv\w+|hearings?|review\w*|authoriz\w+ by|exceptions?)\b", re.I)
+_NEGATED: Final = re.compile(
+    r"\b(?:no|not|nor|none|never|unless|except(?:ing|ed)?|without|excluding|other than|prohibit\w*)\b", re.I
+)
+_LEAD_LIMIT: Final = re.compile(
+    r"\b(?:subject to|provided|if\b|when\b|where\b|only (?:if|when|as|in|within)|pursuant to|in accordance"
+    r"|as accessory"
+    r"|as (?:part|regulated)|upon\b|in conjunction|within (?:an? )?(?:enclosed|building)|incidental to|on lots?)\b"
+    r"[^:]{0,400}",
+    re.I,
+)
+_SUCH_USES: Final = re.compile(
+    r"(?:.{0,60}\b(?:such|these|said|all|those|the following|permitted)(?: permitted| above| listed)? uses?\b"
+    r"|.{0,30}\bthey\b)",
+    re.I,
+)
+_SENTENCES: Final = re.compile(
+    r"(?<=[a-z0-9)\]”\"]{2})[.](?= +[A-Z(“\"])(?<!\bSec\.)(?<!\bNo\.)(?<!\betc\.)(?<!\bArt\.)"
+)
+_VERB: Final = re.compile(
+    r"\b(?:shall|must|may|will|can|cannot|should|is|are|was|were|has|have|had|does|do|applies|apply|means|requires?"
+    r"|needs?)\b",
+    re.I,
+)
+_BEGINS_NO_USE: Final = re.compile(
+    r"(?:no|not|none|by|upon|such|the following|these|those|this|that|when|where|if|provided|except|unless|see|as"
+    r"|in|on|for"
+    r"|within|minimum|maximum|min|max|each|every|one (?:of|per|for)|all (?:other|such|of)|any (?:other|such|of"
+    r"|and all)"
+    r"|other|others|(?:all |any )?uses?|section|article|chapter|table|note|figure|page|subject|only|up to|at least"
+    r"|more|less|fewer"
+    r"|to|and|or|but|also|same|similar|reserved|repealed|deleted|n/a|ord|ordinance|amended|added)\b(?!-)|[^A-Za-z]",
+    re.I,
+)
+_ANY_USE: Final = re.compile(
+    r"\b(?:uses?|activities)(?: of (?:land|right))?,? (?:(?:that|which|as) )?(?:(?:is|are|is first|are first) )?"
+    r"(?:permitted|allowed|listed|specified|authorized|set forth|enumerated|described|similar|of (?:a|the) same)\b"
+    r"|\b(?:permitted|allowed|listed|first permitted)\b[^.;]{0,40}\b(?:districts?|zones?|sections?|above|article"
+    r"|chapter)\b"
+    r"|\bsimilar (?:to|uses?|in)\b|\buses?(?: and \w+)? not\b|\b(?:permitted|conditional|special|prohibited) uses?\b",
+    re.I,
+)
+"""A reference to the uses of another place, or to uses like those listed."""
+_PAGE: Final = re.compile(r"\.{3,}|[….] ?\d{1,4}$|(?<=[a-z]) \d{1,4}(?:[-–,] ?\d{1,4})*$")
+_EXCEPTS: Final = re.compile(
+    r"\b(?:except(?:ing|ed)?|excluding|other than|but not|but only|unless|excluded|exclusive of)\b", re.I
+)
+_DIMENSION: Final = re.compile(
+    r"\b(?:lot (?:size|area|width|depth|coverage|frontage)|(?:building )?heights?|setbacks?"
+    r"|(?:front|side|rear|required|corner) yards?|frontage|coverage|densit(?:y|ies)|floor area(?: ratio)?|size)s?$",
+    re.I,
+)
+_UNITS: Final = frozenset(("FT", "FT2", "AC", "M", "M2", "MI", "MI2", "IN", "HA", "PERCENT", "storey", "DEG"))
 _CUT: Final = re.compile(
-    r"\.?[ ]?(?=\((?!\d+\)))|\. (?=[A-Z(])|,?[ ]?(?=,? ?\b(?:provided|if|so long as|as long as|subject to|must"
-    r"|unless|pursuant to|in compliance|with the exception|limited to|as (?:regulated|permitted|provided)"
-    r"|in accordance|under (?:[Ss]ection|[Aa]rticle|[Cc]hapter)"
-    r"|not (?:taller|larger|over|more|less|exceeding|to exceed)|only|up to|with (?:no|not)|by (?:an?|the) \w+ who"
-    r"|(?:but )?(?:by|on|upon|after|with) (?:an? )?(?:special|conditional)\b|but (?:only|without)|which need"
-    r"|as (?:required|authorized) by"
-    r"|but not|excluding|except(?:ing)?|other than|including|such as|(?<=s )licensed|permitted (?:by|under)"
-    r"|as [A-Z.]+)\b)"
-    r"|, (?=(?:when|where)\b)|; "
+    r"[,;]? ?(?=\((?!\d{1,2}\)|s\)|es\)))|[,;]?(?: -+| [–—]+)? (?=(?:provided|subject to|as (?:regulated|permitted"
+    r"|described|defined"
+    r"|set forth|provided|required|specified|approved|limited|authorized|governed|listed|per|outlined|prescribed|an?"
+    r"|accessory|part of)\b|in (?:accordance|conformance|compliance|conformity|conjunction|connection"
+    r"|association)\b|pursuant|if\b|only\b|so long as|as long as|not"
+    r" (?:to )?(?:exceed\w*|more|less|over|including|involving)|not\b|with(?:out)? (?:an?|no|not|the|up)\b|having\b"
+    r"|limited to|up to|at least|(?:no |not )?(?:more|less|fewer|greater)"
+    r" than|includ(?:ing|es)\b|such as\b|but\b|see\b|per\b(?! lot\b)|under \d|over \d|containing|consisting|which\b"
+    r"|that\b|who\b|whose\b"
+    r"|upon\b|where\b|when\b|provided\b|accessory to\b|incidental to\b|located\b|conducted\b"
+    r"|(?:for|in|on|of) (?:not|no|up to|at least|more|less|fewer) |on (?:an? |the )?(?:lots?|parcels?|tracts?"
+    r"|sites?)\b"
+    r"|within\b|for (?:an?|the) period))|: (?=\S)",
+    re.I,
 )
-_LIMIT: Final = re.compile(
-    r"(?:(?:not|no) (?:more|less|fewer|over) than|at least|one to|\d[\d,.]*"
-    r"|(?:two|three|four|five|six|seven|eight|nine|ten)\b)"
-    r"(?![ -]?(?:family|unit|storey|story))",
-    re.IGNORECASE,
+_MEMBERS: Final = re.compile(
+    r"\W*(?:including|includes|such as|e\.g\.|i\.e\.|namely|like|for example|etc)\b(?! but only| only)",
+    re.I,
 )
-_BEFORE_LIMIT: Final = re.compile(r",? (?:on|with|for|to|in|having|not|of)\b(?! the)|, ")
-_NO_CONDITION: Final = re.compile(
-    r"\W*(?:(?:but not|excluding|except|excepting|other than|including|such as|licensed|permitted|as [A-Z.]+|see"
-    r"|which need|as (?:required|authorized) by (?:[A-Z]\.|\d+ U))\b|$)"
+_LIMITS: Final = re.compile(
+    r"\b(?:shall|must|only|not|no|provided|subject|regulated|limited|accordance|pursuant|conducted|enclosed|requir\w+"
+    r"|prohibit\w*|unless|when|where|if|within|compliance|see|section|chapter|article|sec|defined|described"
+    r"|conform\w*"
+    r"|accessory|incidental|approv\w+|permit\w*|may|minimum|maximum|per|under|standards|conditions?|days?|hours?)\b|§",
+    re.I,
 )
-_OF_LIMIT: Final = re.compile(r" (?:of|to) (?:not|no) (?:more|less|fewer|over)\b")
-_HOLDER: Final = re.compile(r",? (?:on|with|for|in|having|within) (?:an? |the )?(?:[\w-]+ )?[\w-]+$")
-"""What has the limit behind it: ``on a lot`` of ``Golf courses, on a lot of not less than 50 acres``."""
-_ACTION: Final = re.compile(r"(?:the )?\w+ing", re.IGNORECASE)
-_LONGEST_CLOSING: Final = 100
-"""Maximum characters of the punctuation at the end of an item. A longer search would be repeated for each mark."""
-_SUB: Final = re.compile(r",? (?:including|such as|limited to|for example)(?: the following)?:?$|:$")
-_ONLY: Final = re.compile(
-    rf"(?:\bin the |\()(?P<codes>{naming.CODE}(?:(?:, (?:and |or )?| and | or ){naming.CODE}){{0,20}})"
-    r" (?:zones?|districts?)(?P<only> only)?",
-    re.IGNORECASE,
+_HEAD_END: Final = re.compile(
+    r"\b(?:standards?|requirements?|regulations?|review|criteria|findings?|procedures?|purpose|intent|provisions"
+    r"|restrictions|limitations|applications?|conditions?)$",
+    re.I,
 )
-_HISTORY: Final = re.compile(r" [(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]{0,400}+(?<=[)\]])$")
-"""When a line was enacted: ``(Ord. 2001-4 § 2, 2001)``"""
-_PERMIT: Final = re.compile(
-    r"(?:but )?(?:only )?(?:by|on|upon|after|if|when|with|subject to|provided)\b(?!.*\bexcept\b)", re.IGNORECASE
+_LIMITED: Final = re.compile(
+    r"\b(?:limited to|only|provided|not (?:more|over|to exceed)|when|where|if|enclosed)\b", re.I
 )
-_LEADING_PLACE: Final = re.compile(
-    r"(?P<where>(?:in|within) [^,]{3,80}(?: and [^,]{1,40})? (?:districts?|zones?)), ", re.IGNORECASE
+"""Words of the heading of a group of uses that limit all of them."""
+_REQUIREMENTS: Final = re.compile(
+    r"\b(?:requirements?|conditions?|standards?|provided|provisions|restrictions|limitations|criteria|subject to|if"
+    r"|when"
+    r"|regulations)\b[^.]{0,80}$",
+    re.I,
 )
-"""A place before a use: ``In the R-1 District, kennels``."""
-_ACCESSORY: Final = re.compile(
-    r"Accessory uses(?: customarily [^,;:]*)?, "
-    r"(?:namely|which (?:shall|may) (?:be understood to )?include)(?: the following)?:? (?=\S)",
-    re.IGNORECASE,
+_GROUPS: Final = re.compile(
+    r"(?:\b(?:below|following|includ(?:ing|es)|such as|as follows|limited to|consist\w* of)\b[^.]{0,30}|:|\buses"
+    r"|\bactivities)[.:]?$",
+    re.I,
 )
-"""``Accessory uses, which shall include sheds and docks``"""
-_ACCESSORY_USES: Final = re.compile(r"accessory uses(?: as follows)?", re.IGNORECASE)
-_ACCESSORY_TO: Final = re.compile(
-    r"(?:uses|buildings|structures)\b(?>[^:;.]*?\b(?:accessory|incidental|subordinate) to\b)[^:;.]*+:"
-    r"(?:(?<=\bincluding:)|(?<=\bsuch as:)|(?<=\bincluding the following:)|(?<=\bsuch as the following:))",
-    re.IGNORECASE,
+_HISTORY: Final = re.compile(r" ?[(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]{0,400}+$")
+_ONLY_IN: Final = re.compile(
+    rf"[(,]? ?(?:(?:permitted |allowed )?(?:only )?in (?:the )?)?"
+    rf"(?P<codes>{naming.CODE}(?:(?:,? (?:and|or|&) |, ){naming.CODE}){{0,20}}) "
+    r"(?i:zones?|districts?)(?P<only> only)?\)?"
 )
-"""The words below ``Accessory uses.``: ``Uses customarily accessory to these, including:``"""
-_TWO: Final = re.compile(r",? and/or |, and (?=[^,;]*$)")
-_PREPOSITION: Final = re.compile(r" (?:of|for|with|in|on) ")
-_USES_TOO: Final = frozenset({"parking", "open-space"})
-"""Dimensions with names that uses have too."""
-_MARKS: Final = frozenset(".;")
-_WORDS_OF_ITEM: Final = 80
-_WORDS_OF_LINE: Final = 14
-_WORDS_OF_NAME: Final = 7
+_IN_PLACE: Final = re.compile(
+    rf"In (?:the |an? |all )?(?P<codes>{naming.CODE}(?:(?:,? (?:and|or|&) "
+    rf"|, ){naming.CODE}){{0,20}})(?:[ -](?i:zoning )?"
+    r"(?i:districts?|zones?))(?: only)?(?: ?[:,]| ?[–—-]) ?"
+)
+_PLACE_WORD: Final = re.compile(r"\b(?:districts?|zones?)\b", re.I)
+_SEMICOLON: Final = re.compile(r"; ?(?:(?:and|or|and/or) )?")
+_COMMA: Final = re.compile(r",? (?:and|or) (?=[^,]{0,300}$)|, ?")
+_PLURAL: Final = re.compile(r"[a-z]{2,}(?<![su])s|agriculture|forestry|horticulture|farming", re.I)
+_ENDS: Final = " ;,."
+_WORDS_OF_NAME: Final = 24
+_LONGEST_ITEM: Final = 3_000
+_LONGEST_REFERENCE: Final = 300
+_LONGEST_LEAD: Final = 2_500
+_UNLISTED: Final = "Uses that are not listed"
+"""The name of the use that a closed list prohibits."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Lead:
-    """The level and conditions that a heading or sentence gives to the list below it."""
+    """The level that a heading or sentence gives to the list below it. Without a level, the lines below are no facts."""
 
     level: Level | None
-    raw: str
+    raw: str = ""
     conditions: Sequence[str] = ()
     review: str | None = None
     districts: Sequence[str] | None = None
+    closes: tuple[int, int] | None = None
+    """The sentence that prohibits all other uses."""
+    blocked: bool = False
+    """Its words give a level that is not understood, so that none above it counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Above:
-    """The level and districts that a line gives to the lines below it."""
+_BLOCKED: Final = _Lead(None, blocked=True)
 
-    lead: _Lead | None
-    districts: Sequence[str] | None = None
+
+@dataclass(slots=True)
+class _List:
+    """How completely the lists of a district were read."""
+
+    told: int = 0
+    missed: int = 0
+    closes: set[tuple[int, int]] = field(default_factory=set)
 
 
 def find_permissions(
@@ -194,429 +258,553 @@ def find_permissions(
     known: Mapping[str, District],
     above: Sequence[Section] = (),
     legends: Sequence[Section] = (),
+    scopes: Sequence[Scope] | None = None,
 ) -> Sequence[UsePermission]:
-    """Find the uses that a section permits or prohibits: in lists and sentences, then in matrices.
+    """Find the uses that a section permits or prohibits: in lists, then in matrices.
 
     `known` are the districts of the code. `above` are the ancestors of the section, innermost first. `legends` are
-    other sections that explain the letters of its matrices.
+    other sections that explain the letters of its matrices. `scopes` are those of the section.
     """
-    return [*_Lines(section, known, above).read().permissions, *find_in_matrices(section, known, legends)]
+    places = Places(section, known, above, scopes)
+    return [*_Lists(section, known, above, places).read(), *find_in_matrices(section, known, legends)]
 
 
-def find_inherited(
-    section: Section, known: Mapping[str, District], above: Sequence[Section] = ()
-) -> Sequence[Inheritance]:
-    """Find the statements that a district has the uses of another. The arguments are those of `find_permissions`."""
-    return _Lines(section, known, above).read().inherited if INHERITED.search(section.text) else []
+class _Lists:
+    """Reader of the lists of a section."""
 
-
-class _Lines:
-    """Reader of the lists and sentences of a section.
-
-    A line is below the nearest line with another style of label before it, as ``(1)`` is below ``(a)``. A use has the
-    level and the districts of the lines above it, and none if one of these lines could not be read.
-    """
-
-    def __init__(self, section: Section, known: Mapping[str, District], above: Sequence[Section]) -> None:
-        self.permissions: list[UsePermission] = []
-        self.inherited: list[Inheritance] = []
+    def __init__(
+        self, section: Section, known: Mapping[str, District], above: Sequence[Section], places: Places
+    ) -> None:
         self._section, self._text, self._known, self._above = section, section.text, known, above
-        self._around: tuple[str, ...] = tuple(naming.codes_of_section(section, known, above))
-        self._root = _parse_heading(section.title.rstrip(" :"), known)
-        self._outline = Outline[_Above]()
-        self._listed = False
-        """A list of uses began since the districts were named."""
-        self._latest: Sequence[str] = ()
-        """Districts of the sentence before, on the same line."""
-        self._marked = False
-        """The items of the current list without labels end with a mark."""
+        self._places = places
+        self._found: list[UsePermission] = []
+        self._lists: dict[str, _List] = {}
+        self._kind = development_of(section, known, above)
 
-    def read(self) -> Self:
-        """Read all lines. Returns the reader itself."""
-        text, section = self._text, self._section
-        own = {start: (end, codes) for start, end, codes in naming.find_line_starts(text)}
-        tables = [(table.start, table.end) for table in section.tables]
-        lines = list(re.finditer(r"^ *+([^\n]*\S)", text, re.MULTILINE))
-        lines = [line for line in lines if not any(first <= line.start(1) < last for first, last in tables)]
-        for line, following in zip_longest(lines, lines[1:]):
-            start, end = line.span(1)
-            label = text[slice(following.start(1), find_label_end(text, *following.span(1)))] if following else ""
-            stop, codes = own.get(line.start(), (start, ()))
-            together: tuple[str, ...] | None = None
-            if codes := [code for code in codes if code in self._known]:
-                # Consecutive lines for several districts belong together. A line after a list starts the next district.
-                together = tuple(codes) if self._listed else tuple(dict.fromkeys((*self._around, *codes)))
-                self._around = tuple(codes)
-                self._outline, self._root, self._listed = Outline(), None, False
-                start = stop + len(text[stop:end]) - len(text[stop:end].lstrip(".: "))
-            self._latest = ()
-            if self._ends_list(start, end, following[1] if following else ""):
-                self._push("", None)
+    def read(self) -> Sequence[UsePermission]:
+        """Read all lists."""
+        if not self._known or not self._text:
+            return []
+        title = self._section.title.strip(" .:")
+        root = self._parse_heading(title)
+        if root is None and _NOT_USES.search(title) and not _is_of_district(title):
+            root = _Lead(None, title)
+        self._read_lines(parse_lines(self._section, self._places.starts), root, None)
+        found = [each if self._kind is None else self._of_kind(each, self._kind) for each in self._found]
+        return [*found, *self._close()]
+
+    def _read_lines(self, lines: Sequence[Line], above: _Lead | None, lead: _Lead | None) -> None:
+        """Read lines of one depth. `above` is the lead of the line above them, `lead` that of a list among them."""
+        below: _Lead | None
+        for line in lines:
+            if line.breaks:
+                lead = None
+            current = lead or above
+            own = None if current is not None and self._is_reference(line) else self._parse_lead(line, above)
+            if own is not None:
+                below = own
+                lead = own if not line.label or not line.below else None
+            elif not line.label and self._is_other_heading(line):
+                lead = below = _BLOCKED
+            elif current is None or current.level is None:
+                below = current
+            elif not line.label and (line.below or self._is_sentence(line)):
+                below = self._read_paragraph(line, current)
             else:
-                self._read_line(start, end, label.strip())
-            self._around = together or self._around
-        kind = development_of(section, self._known, self._above) if self.permissions else None
-        if kind is not None:
-            self.permissions = [_conditional(each, kind, self._known) for each in self.permissions]
-        return self
+                below = self._read_item(line, current)
+            if line.below:
+                self._read_lines(line.below, below, None)
 
-    def _ends_list(self, start: int, end: int, following: str) -> bool:
-        """Whether a line is a heading after a list without labels: its items end with a mark, and the line does not.
+    def _is_reference(self, line: Line) -> bool:
+        """Whether a line in a list is a reference to other uses, and not a heading: ``Uses permitted in R-1``."""
+        words = self._text[line.body : line.end]
+        return not words.endswith(":") and INHERITED.fullmatch(words.rstrip(" .;")) is not None
 
-        An item without its mark has another one after it, and a heading has none. ``Lot size.`` is a heading too.
+    def _is_sentence(self, line: Line) -> bool:
+        """Whether a line is a sentence, and not the name of a use with its conditions."""
+        words = self._text[line.body : line.end]
+        cut = next((each for each in _CUT.finditer(words) if each.start() > 2), None)
+        return _VERB.search(_sentences_of(words)[0], 0, cut.start() if cut else len(words)) is not None
+
+    def _read_paragraph(self, line: Line, lead: _Lead) -> _Lead | None:
+        """Read a paragraph among the items of a list. Returns the lead of the lines below it.
+
+        It may be an item that was not understood. Then neither it nor the lines below it are facts.
         """
-        line = self._text[start:end]
-        frames = self._outline.frames
-        if not (frames and frames[-1].value.lead) or find_label_end(line, 0, len(line)):
+        words = self._text[line.body : line.end]
+        if not _VERB.search(words):
+            self._miss(line.start, lead)
+            return _BLOCKED
+        limits = [each for each in _sentences_of(words) if _SUCH_USES.match(each)]
+        announced = _ANNOUNCES.search(words) or words.endswith(":")
+        return _BLOCKED if announced else replace(lead, conditions=(*lead.conditions, *limits))
+
+    def _is_other_heading(self, line: Line) -> bool:
+        """Whether an unlabelled line is a heading of something else than uses, which ends the list before it."""
+        words = self._text[line.body : line.end]
+        head = re.split(r"(?<=\w\w)[.:](?: |$)| ?\(", words, maxsplit=1)[0].strip()
+        if len(head.split()) > 8 or _VERB.search(head):
             return False
-        if _names_dimension(line.partition(". ")[0].rstrip(".")):
-            return True
-        if not self._marked:
-            return False
-        listed = following[-1:] in _MARKS and len(following.split()) <= _WORDS_OF_LINE and not has_verb(following)
-        return not (line[-1] in _MARKS or line[-1] in ":)" or listed or _parse_heading(line, self._known))
+        return bool(_NOT_USES.search(head) or _DIMENSION.search(head)) or (
+            bool(_HEADING.fullmatch(head)) and bool(_OF_USES.search(head))
+        )
 
-    def _read_line(self, start: int, end: int, following: str) -> None:
-        """Read the line [start, end). `following` is the label of the next one."""
-        text, frames = self._text, self._outline.frames
-        if note := _HISTORY.search(text, start, end):
-            end = note.start()
-        body = find_label_end(text, start, end)
-        label, words = text[start:body].strip(), text[body:end]
-        if label:
-            self._outline.enter(label)
-        elif frames and frames[-1].parent:
-            self._outline.leave()  # The list is complete.
-        above = frames[-1].value.lead if frames else self._root
-        if (
-            (codes := naming.parse_heading(words, self._known))
-            and _parse_heading(words, self._known) is None
-            and not parse_sentence(text, body, end, self._known)
-        ):
-            self._push(label, None, codes)
-            return
-        if not label and len(words) <= 100 and _UNREAD.match(words) and _parse_heading(words, self._known) is None:
-            # Lines below a heading that was not read are not for the district of the section.
-            if codes := naming.codes_in_title(words, self._known):
-                self._around = tuple(codes)
-            elif not words.isupper() or re.search(r"\b(?:DISTRICT|ZONE|ARTICLE|CHAPTER|DIVISION)\b", words):
-                self._around = ()
-            self._outline, self._root = Outline(), None
-            return
-        group = above is not None and _GROUP_HEAD.fullmatch(words) and level_of(words) is None
-        if group and _parse_heading(words, self._known) is None and self._outline.is_parent(label, following):
-            self._push(label, above)
-            return
-        if above is not None and states_no_use(words):
-            if label:
-                self._push(label, None)
-            return
-        below: _Lead | None = None
-        announced: _Lead | None = None
-        item = False
-        sentences = list(find_sentences(text, body, end))
-        for number, (first, last) in enumerate(sentences):
-            if heading := self._read_heading(first, last, above):
-                above = below = heading
-                after = text.find(": ", first, last) + 2
-                if after > 1 and (said := parse_sentence(text, after, last, self._known)):
-                    below = self._read_statements(said, above)
-                announced = below if _ANNOUNCED.search(text, first, last) else None
-                continue
-            if below is above and above is not None and _ACCESSORY_TO.fullmatch(text, first, last):
-                continue  # The heading before it announces the list.
-            if text[last - 1] == ":":
-                # "The following are allowed indoors. Goods may be shown outside:" announces one list.
-                below = announced if number and not _ANNOUNCED.search(text, first, last) else None
-            if said := parse_sentence(text, first, last, self._known):
-                lead = self._read_statements(said, above)
-                below = lead or (below if below is announced else None)
-                announced = lead if lead is not None and _ANNOUNCED.search(text, first, last) else announced
-            elif above is not None and (
-                self._is_item(first, last, label)
-                if number == 0
-                else (item or below is above) and self._is_name(first, last)
-            ):
-                others = sentences[number + 1 :]
-                alone = not any(self._is_name(*each) or parse_sentence(text, *each, self._known) for each in others)
-                item, below = True, self._read_item(first, end if alone else last, above)
-                self._marked = not label and text[end - 1] in _MARKS
-                if alone:
-                    break
-        if label or not item:
-            self._push(label, below)
-
-    def _push(self, label: str, lead: _Lead | None, districts: Sequence[str] | None = None) -> None:
-        if not label:
-            self._outline.leave()
-            self._marked = False
-        self._outline.push(label, _Above(lead, districts))
-        self._listed = self._listed or lead is not None
-
-    def _place(self, given: Sequence[str] | None) -> Sequence[str]:
-        """The districts of a statement that names these."""
-        if given is not None:
-            return given
-        named = self._outline.find(lambda each: each.districts if each.lead is None else each.lead.districts)
-        if named is not None:
-            return named
-        if self._latest and not set(self._latest) <= set(self._around):
-            return () if self._around else self._latest
-        return self._latest or self._around
-
-    def _read_heading(self, start: int, end: int, above: _Lead | None) -> _Lead | None:
-        """Read a heading, and the uses after it: ``Permitted uses: barns; sheds``"""
-        given = _parse_heading(self._text[start:end], self._known)
-        if given is None:
-            return None
-        level = given.level or ("byRight" if above is None and _ACCESSORY_USES.fullmatch(given.raw) else None)
-        given = replace(given, level=_settle(level, above) if level else above.level if above else None)
-        if given.level is None:
-            return given
-        colon = self._text.find(":", start, end) + 1
-        rest = self._text[colon:end]
-        if listed := (split_list(rest) or (() if INHERITED.search(rest) else split_described(rest))) if colon else ():
-            for first, last in listed:
-                self._read_item(colon + first, colon + last, given)
-        elif colon and (match := INHERITED.match(self._text, colon + 1, end)):
-            self._inherit(match, end, given, self._place(given.districts))
-        rest = rest.strip() if colon else ""
-        if rest and not _FOLLOWING.match(rest):
-            return replace(given, level=None)
-        if rest and (but := _BUT_NOT.search(rest)):
-            return replace(given, conditions=[*given.conditions, but[0].rstrip(" :.")])
-        condition = _HEADING_CONDITION.search(rest) if given.level != "conditional" else None
-        return replace(given, conditions=[condition[0].rstrip(" :.")]) if condition else given
-
-    def _read_statements(self, said: Sequence[Statement], above: _Lead | None) -> _Lead | None:
-        """Read the statements of a sentence. Returns its lead for the lines below it."""
-        lead: _Lead | None = None
-        for each in said:
-            districts = self._latest if each.same and self._latest else self._place(each.districts)
-            self._latest = districts if each.districts is not None else self._latest
-            colon = self._text.find(": ", each.start, each.end)
-            if not each.uses or 0 <= colon < each.uses[0][0]:
-                level = _settle(each.level, above)
-                lead = _Lead(level, each.raw, each.conditions, each.review, districts)
-                if above is not None and each.raw in ("permitted", "allowed") and level == above.level:
-                    lead = replace(lead, raw=above.raw, review=each.review or above.review)
-                for first, last in each.uses:
-                    self._read_item(first, last, lead)
-                continue
-            level = each.level
+    def _parse_lead(self, line: Line, above: _Lead | None) -> _Lead | None:
+        """Parse a line as the lead of the lines below it. None if it is none."""
+        text, start, end = self._text, line.body, line.end
+        words = text[start:end]
+        head = re.split(r"(?<=[a-z)]{2})[.:](?: |$)| ?[–—](?= ?\S)", words, maxsplit=1)[0]
+        heading = self._parse_heading(head.strip(" .:")) if len(head) <= 160 else None
+        rest = start + len(head) + len(words[len(head) :]) - len(words[len(head) :].lstrip(" .:–—"))
+        if heading is None and (whole := self._parse_heading(words.strip(" .:"))) is not None:
+            heading, rest = whole, end
+        lead = None if heading is None else _settle(heading, above)
+        sentence = self._parse_sentences(rest if heading else start, end, lead or above)
+        if sentence is not None:
+            return sentence
+        if lead is None:
+            if above is not None and above.level and line.below and self._is_labelled_group(words):
+                return above
             if (
-                above is not None
-                and above.level in ("conditional", "notPermitted")
-                and level not in (above.level, None)
+                line.label
+                and line.below
+                and _NOT_USES.search(head)
+                and len(head.split()) <= 8
+                and not _VERB.search(head)
             ):
-                level = level if level in ("conditional", "notPermitted") else None
-            if level is None:
-                continue
-            for first, last in each.uses:
-                if match := INHERITED.match(self._text, first, last):
-                    self._inherit(match, last, _Lead(level, each.raw), districts)
-                    continue
-                self.permissions += [
-                    UsePermission(
-                        code, self._text[first:last], level, each.raw, list(each.conditions), each.review,
-                        each.start, each.end, CONFIDENCE["sentence"], "sentence",
-                    )
-                    for code in districts
-                ]  # fmt: skip
+                return _BLOCKED
+            return None
+        if rest < end:
+            said = text[rest:end].strip()
+            if not line.below and lead.level:
+                return self._read_inline(rest, end, lead)
+            if said.endswith(":") or not line.below:
+                return lead
+            return replace(lead, conditions=(*lead.conditions, said)) if _LIMITS.search(said) else lead
         return lead
 
-    def _is_name(self, start: int, end: int) -> bool:
-        """Whether a sentence only names a use: one of a list with periods between its items."""
-        words = self._text[start:end]
-        plain = not (has_verb(words) or _NO_NAME.search(words) or _CUT.search(words))
-        return plain and len(words.split()) <= _WORDS_OF_NAME and self._is_item(start, end, "")
-
-    def _is_item(self, start: int, end: int, label: str) -> bool:
-        """Whether a line below a lead is a use: labelled or short, and neither a sentence nor a heading."""
-        words = self._text[start:end]
-        name = re.split(r" (?:that|which|who|whose) ", words[: cut.start()] if (cut := _CUT.search(words)) else words)[
-            0
-        ]
-        length = len(words.split())
-        if (
-            length > (_WORDS_OF_LINE if not label and not self._outline.frames else _WORDS_OF_ITEM)
-            or has_verb(name)
-            or (_NO_ITEM.match(words) and not INHERITED.match(words))
-        ):
-            return False
-        last = re.split(r"[^\w/-]+", re.split(r" ?[(:]|\. |\.$", words, maxsplit=1)[0].rstrip(" .,"))[-1].split("/")[-1]
-        heading = (last.casefold() in _ENDING or _names_dimension(name)) and len(name.split()) <= 6
-        return not heading and (bool(label) or not (length <= 8 and _OF_LEVELS.search(name)))
-
-    def _read_item(self, start: int, end: int, lead: _Lead) -> _Lead | None:
-        """Read an item of a list, which may be several uses. Returns its lead for the lines below it."""
-        text = self._text
-        if way := _BY_PERMIT.match(text, start, end):  # "By special permit, a mill", in a list of permitted uses
-            level: Level | None = None if lead.level == "notPermitted" else "conditional"
-            start, lead = way.end(), replace(lead, level=level, review=find_review(way[0]) or lead.review)
-        line = text[start:end].rstrip()
-        if closing := _CLOSING.search(line, max(0, len(line) - _LONGEST_CLOSING)):
-            line = line[: closing.start() + (line[closing.start()] == "." and not line[:-1].endswith("."))]
-        if match := INHERITED.match(text, start, start + len(line)):
-            self._inherit(match, start + len(line), lead, self._place(lead.districts))
-            return None
-        if (listed := _ACCESSORY.match(line)) and "not including" not in line:
-            inner = line[listed.end() :]
-            for first, last in split_alternatives(inner) or split_list(inner) or split_described(inner):
-                self._add(start + listed.end() + first, inner[first:last], lead)
-            return None
-        sub = _SUB.search(line)
-        if sub is not None and (_CUT.search(line[: sub.start()]) is None):
-            limited = _LIMIT.search(line, 0, sub.start()) is not None
-            below = replace(lead, conditions=[line[: sub.start()].rstrip(" ,")] if limited else ())
-            below = replace(below, level="byRightWithConditions") if limited and lead.level == "byRight" else below
-            if sub[0] == ":" or sub[0] == "of the following":
-                return below if len(line.split()) <= 8 else None
-            line = line[: sub.start()] if "limited" not in sub[0] else line
-        else:
-            below = None
-        if line.endswith(":") and not _CUT.search(line):
-            return None
-        parts = [(0, len(line))]
-        if two := _TWO.search(line):
-            # "Offices for surveyors and/or storage of instruments": the words after the preposition are one phrase.
-            one_phrase = "/" in two[0] and _PREPOSITION.search(line[: two.start()])
-            if "," not in line[: two.start()] and not one_phrase and not _CUT.search(line[: two.end()]):
-                parts = [(0, two.start()), (two.end(), len(line))]
-        elif several := split_alternatives(line):
-            parts = list(several)
-        for first, last in parts:
-            self._add(start + first, line[first:last], lead)
-        return below
-
-    def _add(self, start: int, line: str, lead: _Lead) -> None:
-        """Add the use of an item, once per district."""
-        cut = _CUT.search(line)
-        use = _LOOSE.sub("", (line[: cut.start()] if cut else line).strip(" .;,:"))
-        cited = [(each.start, each.end) for each in find_citations(line)]
-        limit = next((m for m in _LIMIT.finditer(use) if not any(a <= m.start() < b for a, b in cited)), None)
-        before = [m for m in _BEFORE_LIMIT.finditer(use, 0, limit.start() + 1) if m.start()] if limit else []
-        before = [m for m in before if m[0].strip() not in ("of", "not")] or before
-        before = [m for m in before if not re.fullmatch(r"(?:the )?\w+(?:ing|age|al)", use[: m.start()], re.IGNORECASE)]
-        rest = line[len(use) :]
-        if before:
-            use, rest = use[: before[-1].start()], line[before[-1].start() :]
-        elif cut and _OF_LIMIT.match(line, len(use)):
-            if _ACTION.fullmatch(use):
-                use, rest, cut = line.strip(" .;,:"), "", None
-            elif held := _HOLDER.search(use):
-                use, rest = use[: held.start()], line[held.start() :]
-        elif cut:
-            rest = line[cut.end() :]
-        conditioned = bool(
-            not _NO_CONDITION.match(rest.lstrip(" (,."))
-            or _HEADING_CONDITION.search(rest)
-            or re.search(r" (?:where|when) ", use)
+    def _is_labelled_group(self, words: str) -> bool:
+        """Whether a line with lines below it only groups uses, or names the districts that they are for."""
+        name = words.strip(" .:")
+        return bool(naming.parse_heading(words, self._known)) or (
+            len(name.split()) <= 8
+            and re.search(r"\b(?:uses|activities)$", name, re.I) is not None
+            and not _VERB.search(name)
         )
-        placed = _LEADING_PLACE.match(use)
-        if placed is not None:
-            use = re.sub(" as (?:an )?accessory uses?$", "", use[placed.end() :])
-            lead = replace(lead, districts=naming.parse_place(placed["where"], self._known))
-        said = rest.strip(" ,;.(")
-        codes = list(self._place(lead.districts))
-        only = _ONLY.search(line) if placed is None else None
-        if only:
-            told = naming.find_codes(only["codes"], self._known)
-            named = [code for code in told if code in codes]
-            codes = named or codes
-            if not cut and only.start():
-                use, rest = line[: only.start()].strip(" .;,("), line[only.start() :]
-            elif use.endswith(only[0].strip()):
-                use = use[: -len(only[0].strip())].strip(" .;,(")
-            conditioned = conditioned and not named
-        if not use or len(use) > 300 or lead.level is None:
-            return
-        level = lead.level
-        if level in ("byRight", "byRightWithConditions") and _PERMIT.match(said) and is_conditional(said):
+
+    def _parse_heading(self, words: str) -> _Lead | None:
+        """Parse some words as the heading of a list of uses."""
+        words = words.strip(" .:")
+        if not words or len(words) > 200:
+            return None
+        plain, districts = self._take_place(words)
+        bare = _ASIDE.sub("", plain).strip(" .:;,")
+        match = _HEADING.match(bare)
+        if match is None or not _OF_USES.search(match[0]) or _PROCEDURE.fullmatch(match[0].strip()):
+            return None
+        rest = bare[match.end() :]
+        conditions: tuple[str, ...] = ()
+        if rest:
+            limit = _RESTRICTED.fullmatch(rest)
+            if (
+                limit is None
+                or _VERB.search(rest)
+                or _NOT_USES.search(rest)
+                or not match[0].strip().casefold().endswith(("uses", "use", "activities", "exceptions"))
+            ):
+                return None
+            conditions = (limit["rest"].strip(" )"),)
+        if _MIXED.search(match[0]) or (
+            re.search(r"\bstandards?$|\bconditions?$", match[0], re.I)
+            and not re.search(r"\b(?:subject to|with|under)\b", match[0], re.I)
+        ):
+            return None
+        level = (
+            level_of(match[0])
+            if not re.fullmatch(
+                r"(?:(?:principal|primary|main|accessory|temporary|and|or|land|buildings|structures|uses?)\W*)+",
+                match[0],
+                re.I,
+            )
+            else None
+        )
+        if level == "byRightWithConditions" and is_conditional(match[0]):
             level = "conditional"
-        elif level == "byRight" and conditioned:
+        if _ACCESSORY.search(match[0]):
+            conditions = (match[0].strip(), *conditions)
+        if level is None and _ACCESSORY_USES.match(match[0]):
+            level = "byRight"
+        review = find_review(plain) if level == "conditional" else None
+        if level is None and not re.search(r"\buses?\b|\bactivities\b|\bstructures\b", match[0], re.I):
+            return None
+        return _Lead(level, bare, conditions, review, districts)
+
+    def _take_place(self, words: str) -> tuple[str, Sequence[str] | None]:
+        """Take the districts that a heading names out of its words."""
+        for pattern in (_IN_DISTRICT, _DISTRICT_FIRST):
+            if placed := pattern.search(words):
+                codes = naming.codes_in_title(placed["place"], self._known)
+                plain = f"{words[: placed.start()]} {words[placed.end() :]}".strip(" ,:–—-")
+                if plain and (codes or re.search(r"\b(?:districts?|zones?)\b", placed[0], re.I)):
+                    return plain, codes or None
+        return words, None
+
+    def _parse_sentences(self, start: int, end: int, above: _Lead | None) -> _Lead | None:
+        """Parse the sentence of a paragraph that announces a list of uses in closed form."""
+        text = self._text
+        if end <= start or end - start > _LONGEST_LEAD or not _ANNOUNCES.search(text, start, end):
+            return None
+        spans = list(_split_sentences(text, start, end))
+        for number, (first, last) in enumerate(spans):
+            said = text[first:last]
+            if not _ANNOUNCES.search(said) or not (
+                number == len(spans) - 1 or re.search(r"\b(?:below|following|as follows)\b", said, re.I)
+            ):
+                continue
+            colon = said.find(": ") if number == len(spans) - 1 and not said.rstrip().endswith(":") else -1
+            listed = above is not None and above.level is not None
+            lead = self._parse_sentence(said[: colon + 1] if colon > 0 else said, first, last, listed=listed)
+            if lead is None:
+                continue
+            if colon > 0:
+                return self._read_inline(first + colon + 2, last, _settle(lead, above))
+            after = [text[slice(*each)].strip(" .:") for each in spans[number + 1 :]]
+            conditions = [each for each in after if _SUCH_USES.match(each)]
+            return _settle(replace(lead, conditions=(*lead.conditions, *conditions)), above)
+        return None
+
+    def _parse_sentence(self, said: str, first: int, last: int, *, listed: bool) -> _Lead | None:
+        """Parse a sentence that announces a list. With `listed`, it is itself in a list of uses."""
+        if not (_ABOUT_USES.search(said) or (listed and _FOLLOWING.match(said))) or _OTHER_LIST.search(said):
+            return None
+        places = naming.find_places(said, 0, len(said), self._known)
+        districts = list(self._known) if places is not None and not places else places
+        limit = _LEAD_LIMIT.search(said)
+        if limit is not None and _ANNOUNCES.search(limit[0][:30]):
+            limit = None
+        whole = _NO_OTHER.sub("", said)
+        plain = whole if limit is None or _APPROVED.search(limit[0]) else whole.replace(limit[0], "")
+        exclusive = _is_exclusive(plain)
+        closes = (first, last) if exclusive or _ONLY.search(said) or whole != said else None
+        if exclusive:
+            level: Level | None = "conditional" if is_conditional(plain) else "byRight"
+        elif _PROHIBITS.search(plain):
+            if re.search(r"\b(?:except|unless|other than|but)\b", plain, re.I):
+                return _BLOCKED
+            return _Lead("notPermitted", said.strip(" .:"), (), None, districts)
+        elif not (_PERMITS.search(plain) or is_conditional(plain)):
+            return None
+        elif _NEGATED.search(plain):
+            return _BLOCKED
+        else:
+            level = None if _MIXED.search(plain) else level_of(plain)
+            if level is None and re.search(r"\b(?:used|authorized)\b", plain):
+                level = "byRight"
+            if _MAY_BE.search(plain) and level in ("byRight", "byRightWithConditions"):
+                level = "conditional" if _APPROVED.search(_MAY_BE.sub("", plain)) else None
+        limited = limit is not None and not (
+            level == "conditional" and (_APPROVED.search(limit[0]) or find_review(limit[0]))
+        )
+        conditions = (limit[0].strip(" .:,"),) if limit and limited else ()
+        if level == "byRightWithConditions" and not conditions:
+            level = "byRight"
+        return _Lead(
+            level,
+            said.strip(" .:"),
+            conditions,
+            find_review(said) if level == "conditional" else None,
+            districts,
+            closes,
+        )
+
+    def _read_inline(self, start: int, end: int, lead: _Lead) -> _Lead:
+        """Read the uses behind a heading on its own line: ``Prohibited uses. Junkyards; outdoor storage.``"""
+        spans = _split_inline(self._text, start, end)
+        for first, last in spans:
+            self._add(first, last, lead)
+        if not spans:
+            self._miss(start, lead)
+        return lead
+
+    def _read_item(self, line: Line, lead: _Lead) -> _Lead | None:
+        """Read an item of a list. Returns the lead of the lines below it."""
+        text, start = self._text, line.body
+        note = _HISTORY.search(text, start, line.end)
+        end = note.start() if note else line.end
+        words = text[start:end].rstrip()
+        if line.below:
+            plain = all(self._is_plain(each) for each in line.below)
+            tail = re.split(r"\. (?=[A-Z])", words)[-1]
+            if _FOLLOWING.match(words) or (_VERB.search(words) and _BEGINS_NO_USE.match(words)):
+                self._miss(start, lead)
+                return _BLOCKED
+            if _REQUIREMENTS.search(tail):
+                self._add(start, end, lead, line.stop)
+                return None
+            if _GROUPS.search(words) or (plain and len(line.below) > 1):
+                head, *more = _sentences_of(words)
+                measured = any(each.unit in _UNITS for each in find_measures(head)) or _LIMITED.search(head)
+                limits = [head.strip(" :")] if measured else []
+                limits += [each.strip(" :") for each in more if _LIMITS.search(each)]
+                if _EXCEPTS.search(words) or level_of(words) == "notPermitted":
+                    return _BLOCKED
+                return replace(lead, conditions=(*lead.conditions, *limits))
+            self._add(start, end, lead, line.stop, below=text[line.below[0].start : line.stop].strip())
+            return None
+        spans: Sequence[tuple[int, int]] = [(start, end)]
+        if ";" in words[:-2] and (parts := _split_inline(text, start, end, semicolons=True)):
+            spans = parts
+        for first, last in spans:
+            self._add(first, last, lead)
+        return None
+
+    def _is_plain(self, line: Line) -> bool:
+        words = self._text[line.body : line.end]
+        return not (_VERB.search(words) or re.search(r"\d{2}", words)) and len(words.split()) <= 14
+
+    def _miss(self, at: int, lead: _Lead) -> None:
+        """Record that an item of a list was not understood, so that the list is not whole."""
+        for code in lead.districts or self._places.at(at):
+            self._lists.setdefault(code, _List()).missed += 1
+
+    def _add(self, start: int, end: int, lead: _Lead, stop: int | None = None, below: str | None = None) -> None:
+        """Add the use of an item, once per district."""
+        item = self._parse_item(start, end, lead)
+        codes = list(lead.districts or self._places.at(start))
+        if lead.level is None or not codes:
+            return
+        if item is None:
+            self._miss(start, lead)
+            self._refer(start, end, lead, codes)
+            return
+        use, conditions, only = item
+        if only is not None:
+            codes = [code for code in only if code in codes or not codes]
+        level: Level = lead.level
+        conditions = [*conditions, *((below,) if below and len(below) <= _LONGEST_ITEM else ())]
+        told = " ".join(conditions)
+        if level in ("byRight", "byRightWithConditions") and is_conditional(told):
+            level = "conditional"
+        if level == "notPermitted" and conditions and any(not _MEMBERS.match(each) for each in conditions):
+            self._miss(start, lead)
+            return
+        own = [each for each in conditions if each]
+        if level == "byRight" and (own or any(not _ACCESSORY.match(each) for each in lead.conditions)):
             level = "byRightWithConditions"
-        conditions = [each for each in (strip_brackets(rest.lstrip(" ,;.")), *lead.conditions) if each]
-        review = (find_review(rest) if rest and lead.level == "conditional" else None) or lead.review
-        self.permissions += [
+        review = (find_review(told) if told and level == "conditional" else None) or lead.review
+        conditions = list(dict.fromkeys([*own, *lead.conditions]))
+        end = max(end, stop or end)
+        length = len(self._text[start:end].rstrip())
+        for code in codes:
+            record = self._lists.setdefault(code, _List())
+            record.told += 1
+            if lead.closes:
+                record.closes.add(lead.closes)
+            self._found.append(
+                UsePermission(
+                    code, use, level, lead.raw, conditions, review, start, start + length,
+                    get_confidence("permission", "list"), "list",
+                )
+            )  # fmt: skip
+
+    def _refer(self, start: int, end: int, lead: _Lead, codes: Sequence[str]) -> None:
+        """Add an item that is a reference to the uses of another district, as its words."""
+        words = _strip_closing(self._text[start:end])
+        if lead.level in (None, "notPermitted") or not INHERITED.match(words) or len(words) > _LONGEST_REFERENCE:
+            return
+        sure = get_confidence("permission", "reference")
+        self._found += [
             UsePermission(
-                code, use, level, lead.raw, conditions, review, start, start + len(line), CONFIDENCE["list"], "list"
+                code, words, lead.level, lead.raw, list(lead.conditions), lead.review, start, start + len(words), sure,
+                "reference",
             )
             for code in codes
-        ]
+        ]  # fmt: skip
 
-    def _inherit(self, match: re.Match[str], end: int, lead: _Lead, districts: Sequence[str]) -> None:
-        """Add a reference to the uses of another district."""
-        sources = naming.find_codes(match["of"], self._known) or naming.parse_place(f"in {match['of']}", self._known)
-        if lead.level is None or lead.level == "notPermitted":
-            return
-        raw = self._text[match.start() : end].rstrip(" .;,")
-        end = match.start() + len(raw)
-        self.inherited += [
-            Inheritance(code, source, lead.level, raw, lead.raw, match.start(), end, 0.95)
-            for code in districts
-            for source in sources or (None,)
-            if source != code
-        ]
+    def _parse_item(self, start: int, end: int, lead: _Lead) -> tuple[str, list[str], Sequence[str] | None] | None:
+        """Parse an item into use, conditions and the districts that it is limited to. None if it is no fact."""
+        words = self._text[start:end].strip()
+        if len(words) > _LONGEST_ITEM:
+            return None
+        only: Sequence[str] | None = None
+        if match := _IN_PLACE.match(words):
+            only = naming.find_codes(match["codes"], self._known)
+            words = words[match.end() :].strip()
+            if not only:
+                return None
+        elif match := _ONLY_IN.search(words):
+            only = naming.find_codes(match["codes"], self._known)
+            if not only:
+                return None
+        whole = _strip_closing(words)
+        first, *others = _sentences_of(whole)
+        name = first
+        plain = _PLACE_CITED.sub("", first)
+        if _EXCEPTS.search(first) or _PAGE.search(whole) or level_of(name) == "notPermitted":
+            return None
+        if any(each.unit in _UNITS for each in find_measures(whole)):
+            return None
+        cut = next((each for each in _CUT.finditer(name) if each.start() > 2), None)
+        if cut and (bracket := _BRACKET.match(name, cut.end())) and not _LIMITS.search(bracket[0]):
+            cut = next((each for each in _CUT.finditer(name, bracket.end())), None)
+        use = _strip_closing(name[: cut.start()] if cut else name).strip(" ,:–—-")
+        rest = name[cut.end() :].strip() if cut else ""
+        if not self._is_use(use) or (_ANY_USE.search(plain) and not _REGULATED.search(plain)):
+            return None
+        if not only and _PLACE_WORD.search(whole):
+            return None
+        if re.search(r"\(", use) and use.count("(") != use.count(")"):
+            return None
+        conditions: list[str] = []
+        if rest:
+            members = _MEMBERS.match(rest)
+            if not members or _LIMITS.search(rest):
+                conditions.append(rest)
+        conditions += [each for each in others if _LIMITS.search(each)]
+        conditions = [each for each in conditions if not _SEE.fullmatch(each)]
+        return (
+            use,
+            [each.strip(" ,;.") if each.count("(") == each.count(")") else each.strip(" ,;") for each in conditions],
+            only,
+        )
+
+    def _is_use(self, use: str) -> bool:
+        """Whether some words are the name of a use."""
+        number = len(use.split())
+        if number > _WORDS_OF_NAME or not re.search(r"[A-Za-z]{3}", use) or _VERB.search(use):
+            return False
+        if re.match(r"One \(1\) (?=[a-z])", use):
+            return True
+        return not (
+            (_BEGINS_NO_USE.match(use) and not re.match(r"\d(?:[- ]family|-unit)|[“\"]", use))
+            or _DIMENSION.search(use)
+            or (re.fullmatch(r"(?:the )?\w+ing", use) is not None and use.casefold().startswith("the "))
+            or _HEAD_END.search(use)
+            or re.search(r"\bArticle\b|\bSection\b|§|\bOrd(?:inance)?\b|\d{3}", use)
+            or (number > 1 and use.isupper() and _PLACE_WORD.search(use))
+        )
+
+    def _of_kind(self, each: UsePermission, kind: str) -> UsePermission:
+        """Add the condition that the use is part of a `kind` of development to a permission."""
+        conditions = add_condition(each.conditions, kind, each.district, self._known)
+        limited = each.level == "byRight" and conditions is not each.conditions
+        return replace(each, level="byRightWithConditions" if limited else each.level, conditions=conditions)
+
+    def _close(self) -> Iterator[UsePermission]:
+        """Yield the uses that a closed list prohibits, for each district whose lists in the section are read whole."""
+        for code, each in self._lists.items():
+            if not each.missed and each.told:
+                for first, last in sorted(each.closes)[:1]:
+                    said = self._text[first:last].strip()
+                    sure = get_confidence("permission", "closed list")
+                    yield UsePermission(
+                        code, _UNLISTED, "notPermitted", said, (), None, first, last, sure, "closed list"
+                    )
 
 
-def _names_dimension(words: str) -> bool:
-    """Whether some words are a dimension and no use: ``Project size``."""
-    named = find_dimensions(words)
-    return any(each.end == len(words) and each.type not in _USES_TOO and words[each.start :] != "lot" for each in named)
+_SEE: Final = re.compile(r"\(? ?(?:see|cf)\b[^();]*+(?:\([^()]*\)[^();]*+)*\)?\W*", re.I)
+"""A reference that limits nothing: ``(see § 3-2)``."""
+_BRACKET: Final = re.compile(r"\([^()]{2,60}\)")
+_REGULATED: Final = re.compile(
+    r"\bas (?:regulated|described|provided|defined|specified|set forth|permitted under|permitted by"
+    r"|required)\b[^.;]{0,100}(?:section|chapter|article|§|subsection)",
+    re.I,
+)
+_PLACE_CITED: Final = re.compile(
+    r"\bas (?:regulated|described|provided|defined|specified|set forth|required)\b[^.;]{0,100}", re.I
+)
 
 
-def _settle(level: Level | None, above: _Lead | None) -> Level | None:
-    """The level of a list below two headings. None where they contradict each other."""
-    outer = above.level if above is not None else None
-    if level is None or outer is None:
-        return level or (outer if outer == "conditional" else None)
-    if level == "byRight" and outer == "notPermitted":
-        return None
-    return outer if level == "byRight" else level
+def _is_exclusive(said: str) -> bool:
+    """Whether a sentence permits a list only: ``No building shall be used except for one of the following uses``."""
+    cut = _EXCEPT.search(said)
+    return cut is not None and bool(_NO.search(said, 0, cut.start()) and _ANNOUNCES.search(said, cut.end()))
 
 
-def _conditional(each: UsePermission, kind: str, known: Mapping[str, District]) -> UsePermission:
-    """Add the condition that the use is part of a `kind` of development to a permission."""
-    conditions = add_condition(each.conditions, kind, each.district, known)
-    limited = each.level == "byRight" and conditions is not each.conditions
-    return replace(each, level="byRightWithConditions" if limited else each.level, conditions=conditions)
+def _is_of_district(title: str) -> bool:
+    return bool(_PLACE_WORD.search(title))
 
 
-def _parse_heading(line: str, known: Mapping[str, District]) -> _Lead | None:
-    """Parse a line as the heading of a list of uses. None if it is not one, or a sentence."""
-    line = _OF_DISTRICT.sub("", line.strip())
-    named, colon, _ = line.partition(":")
-    words = _LISTED_BELOW.sub("", _ASIDE.sub("", named).rstrip(". ")) if colon else _ASIDE.sub("", named).rstrip(". ")
-    placed = _PLACED.search(words)
-    codes = naming.find_codes(placed["where"], known) if placed else ()
-    if placed and (codes or re.search(r"\b(?:district|zone)s?$", words)):
-        words = words[: placed.start()]
-    by_permit = words[:3].casefold() == "by " and is_conditional(words)
-    if (
-        colon
-        and (_ANNOUNCES.match(words) or by_permit)
-        and (not has_verb(words) or is_conditional(words.partition(",")[0]))
-    ):
-        level = level_of(words)
-        review = find_review(named) if level == "conditional" else None
-        return _Lead(level if level == "conditional" else None, words, (), review)
-    if len(words.split()) > 12 or has_verb(words) or ". " in words or _MIXED.search(words):
-        return None
-    districts = codes or naming.find_places(named, 0, len(named), known)
-    districts = (
-        list(known)
-        if districts is not None and not districts and placed and not codes and "all" in named
-        else districts
+def _settle(lead: _Lead, above: _Lead | None) -> _Lead:
+    """The lead of a list below another one. It has no level where the two contradict each other."""
+    if above is None or lead.blocked:
+        return lead
+    outer, level = above.level, lead.level
+    conditions = tuple(dict.fromkeys((*lead.conditions, *above.conditions)))
+    made = replace(
+        lead,
+        conditions=conditions,
+        districts=lead.districts or above.districts,
+        closes=lead.closes or above.closes,
+        review=lead.review or above.review,
     )
-    if _SAME.fullmatch(words):
-        level = level_of(words) if "permitted" in words.casefold() else None
-        return _Lead(level or ("byRight" if not colon else None), words, districts=districts or None)
-    if not _BARE_HEAD.fullmatch(words) and not (_HEAD.fullmatch(words) and _USES.search(words)):
-        return None
-    level = level_of(words)
-    if level is None or (INHERITED.fullmatch(named.rstrip(". ")) and not colon and not codes):
-        return None
-    conditional = level == "conditional"
-    conditions = () if conditional else tuple(m[0].strip(" :.") for m in _HEADING_CONDITION.finditer(words))[:1]
-    return _Lead(level, words, conditions, find_review(named) if conditional else None, districts or None)
+    if level is None:
+        raw = (
+            f"{above.raw}: {lead.raw}"
+            if lead.raw and above.raw and lead.raw not in above.raw
+            else above.raw or lead.raw
+        )
+        return replace(made, level=outer, raw=raw)
+    if outer is None:
+        return (
+            replace(made, level=level if not above.raw or above.closes else None)
+            if _NOT_USES.search(above.raw) or not above.raw
+            else made
+        )
+    if outer == "notPermitted" and level != "notPermitted":
+        return replace(made, level=None)
+    if outer == "conditional" and level in ("byRight", "byRightWithConditions"):
+        return replace(made, level="conditional", raw=lead.raw)
+    if level in ("conditional", "notPermitted") and outer != level:
+        return replace(made, closes=lead.closes)
+    return made
+
+
+def _split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    at = start
+    for stop in _SENTENCES.finditer(text, start, end):
+        yield at, stop.end()
+        at = stop.end()
+    if text[at:end].strip():
+        yield at, end
+
+
+def _sentences_of(words: str) -> list[str]:
+    """Split words into their sentences, without white space around them."""
+    return [words[first:last].strip(" .") for first, last in _split_sentences(words, 0, len(words))] or [words]
+
+
+def _split_inline(text: str, start: int, end: int, *, semicolons: bool = False) -> Sequence[tuple[int, int]]:
+    """Split a list in a line at semicolons, or at commas if all members are plain plural nouns."""
+    words = text[start:end]
+    stop = len(_strip_closing(words))
+    if re.search(r"\. (?=[A-Z])", words[:stop]) or words.rstrip().endswith(":"):
+        return []
+    pattern = _SEMICOLON if ";" in words[:stop] else _COMMA
+    if semicolons and pattern is _COMMA:
+        return []
+    spans, at = list[tuple[int, int]](), len(words) - len(words.lstrip())
+    for match in [*pattern.finditer(words, 0, stop), None]:
+        last = match.start() if match else stop
+        if words[at:last].strip():
+            spans.append((start + at, start + last))
+        at = match.end() if match else stop
+    members = [text[first:last] for first, last in spans]
+    if any(_VERB.search(each) or _BEGINS_NO_USE.match(each) for each in members):
+        return []
+    if pattern is _COMMA and len(spans) > 1 and not all(_is_plain_noun(each) for each in members):
+        return []
+    return spans if len(spans) > 1 or (not semicolons and len(words.split()) <= 12) else []
+
+
+def _strip_closing(words: str) -> str:
+    """Strip the punctuation at the end of an item, and the conjunction before the next one."""
+    words = words.rstrip(_ENDS)
+    for conjunction in (" and", " or"):
+        words = words.removesuffix(conjunction).rstrip(_ENDS)
+    return words
+
+
+def _is_plain_noun(words: str) -> bool:
+    names = re.split(r" (?:of|for|in|on|with|from|at|by|to) ", words, maxsplit=1)[0].split()
+    return 0 < len(words.split()) <= 5 and bool(names) and _PLURAL.fullmatch(names[-1].split("-")[-1]) is not None

@@ -28,6 +28,7 @@ from loaders.zoning.extraction.districts import (
     plain_name,
 )
 from loaders.zoning.extraction.outline import find_label_end
+from loaders.zoning.extraction.permission_levels import INHERITED
 from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.readers.heading_sequences import parse_keys
 
@@ -434,7 +435,7 @@ def _find_parts(
         if stop is None and len(line) > _LONGEST:
             continue
         words = line[: stop.end()] if stop else line
-        if not words or _VERB.search(words):
+        if not words or _VERB.search(words) or INHERITED.match(words):
             continue
         where = parse_scope(words.rstrip(".:"), known)
         if where is None or where[0] == "none" or not _is_heading_of(words, where, known, labelled=True):

@@ -32,7 +32,8 @@ from kg.search.index_sync import Progress
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import EXTRACTED, KG, PROV, mint, sha256
 from kg.zoning_summaries.writers import open_chat
-from loaders.zoning.extraction.districts import District, codes_of_section
+from loaders.zoning.extraction.districts import codes_of_section
+from loaders.zoning.extraction.facts import find_facts
 from loaders.zoning.extraction.model_answers import (
     INSTRUCTIONS,
     MAX_TOKENS,
@@ -44,13 +45,13 @@ from loaders.zoning.extraction.model_answers import (
     split_segments,
     split_windows,
 )
-from loaders.zoning.extraction.model_facts import find_facts, find_unsure
+from loaders.zoning.extraction.model_facts import find_unsure
 from loaders.zoning.graph.derive import CodesRead, Findings, merge_districts
 from loaders.zoning.graph.model_readings import Reading, build_reading, get_reading_graph, load_readings
 from loaders.zoning.graph.rule_quads import STANDARD_TYPES
 from loaders.zoning.graph.stated_districts import load_stated
 from loaders.zoning.graph.stored_codes import Code, Codes
-from loaders.zoning.graph.text_findings import combine_facts, find_legends
+from loaders.zoning.graph.text_findings import find_legends
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
 Mode = Literal["chat", "rules"]
@@ -328,22 +329,17 @@ class _Extraction:
             commit = commit_reviewed(store, replace, build_load_patch(self.prov_run, store, replace, origins))
         if any(change.content_sha256 for change in commit.changes):
             self.report.run = self.prov_run.iri.value
-        known = merge_districts(code.districts, load_stated(store, name))
-        for key, reading in valid.items():
+        for reading in valid.values():
             if reading is not None:
-                self._count(code.sections[key], known, code, reading)
+                self._count(reading)
 
     def _derive(self, readings: Mapping[str, Reading | None]) -> dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]:
         findings = Findings(CodesRead(), Codes(self.kg.memory))
         return dict(findings.derive_again(self.kg.store, self.code.name, readings))
 
-    def _count(self, section: Section, known: Mapping[str, District], code: Code, reading: Reading) -> None:
-        combined = combine_facts(section, known, code.index, code.above(section.key), reading)
+    def _count(self, reading: Reading) -> None:
         self.report.read += 1
-        self.report.agreed += combined.agreed
-        self.report.disputed += combined.disputed
-        self.report.added += combined.added
-        self.report.unconfirmed += len(reading.proposals) - combined.confirmed
+        self.report.unconfirmed += len(reading.proposals)
 
 
 def _ask(endpoint: ChatEndpoint, task: _Task, window: Sequence[Span]) -> Proposals:

@@ -315,7 +315,9 @@ class Findings:
         if reading is not None and not reading.is_of(section):
             reading = None
         above = code.above(section.key)
-        quads = build_rules(section, shared, own, work.districts, code.index, above, state, reading)
+        quads = build_rules(
+            section, shared, own, work.districts, code.index, above, state, work.scopes.get(section.key)
+        )
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
         accepted = {each: found for each, found in work.districts.items() if not self._is_rejected(name, each)}
         quads += build_scopes(section, work.scopes.get(section.key, ()), shared, own, accepted)

@@ -81,6 +81,8 @@ STANDARD_TYPES: Final = frozenset(
 )  # fmt: skip
 """The types that the ontology describes."""
 
+UNNAMED: Final = "unnamed"
+"""The type of a standard whose dimension no words name, or only words that are not understood."""
 _LEVEL_OF: Final = {word: level for level, words in LEVELS.items() for word in words}
 _UNIT_OF: Final = {word: unit for unit, words in UNITS.items() for word in (unit.casefold(), *words)}
 _OWN_UNITS: Final = BASE + "vocab/unit/"
@@ -146,7 +148,7 @@ def type_and_bound(words: str) -> tuple[str, str | None]:
     if code not in STANDARD_TYPES:
         code = next((each.type for each in find_dimensions(rest) if each.end - each.start == len(rest)), code)
     bound = None if match is None else "min" if match[1] else "max"
-    return code or "-".join(re.findall(r"\w+", words.casefold())) or "unnamed", bound
+    return code or "-".join(re.findall(r"\w+", words.casefold())) or UNNAMED, bound
 
 
 @dataclass(slots=True)

@@ -24,29 +24,13 @@ from loaders.citations.section_citations import (
 )
 from loaders.zoning.extraction.citation_resolution import Index, resolve, resolve_range, resolve_words
 from loaders.zoning.extraction.districts import District, find_in_section
-from loaders.zoning.extraction.model_facts import Combined, check, combine, find_facts
+from loaders.zoning.extraction.facts import find_facts
 from loaders.zoning.extraction.permission_matrices import is_legend
-from loaders.zoning.extraction.permissions import find_inherited
 from loaders.zoning.extraction.section_protocol import Section as ReadSection
+from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities
-from loaders.zoning.graph.model_readings import Reading
-from loaders.zoning.graph.rule_quads import Rules, unit
+from loaders.zoning.graph.rule_quads import UNNAMED, Rules, unit
 from loaders.zoning.readers.code_model import Section
-
-
-def combine_facts(
-    section: Section,
-    known: Mapping[str, District],
-    index: Index,
-    above: Sequence[Section] = (),
-    reading: Reading | None = None,
-) -> Combined:
-    """Find the facts of a section by the rules, and combine them with a reading of its present text, if any."""
-    facts = find_facts(section, known, above, find_legends(section, index))
-    if reading is None or not reading.is_of(section):
-        return Combined(facts)
-    return combine(facts, check(section, known, above, reading.proposals, reading.method), reading.method)
-
 
 T = TypeVar("T")
 
@@ -86,15 +70,15 @@ def build_rules(
     index: Index,
     above: Sequence[Section] = (),
     state: str | None = None,
-    reading: Reading | None = None,
+    scopes: Sequence[Scope] | None = None,
 ) -> list[Quad]:
     """Build the definitions, permissions and standards found in a section of a code with these districts.
 
-    `index` contains the sections of the code. `above` are the ancestors of the section, innermost first. `reading` is
-    that of the section by a model.
+    `index` contains the sections of the code. `above` are the ancestors of the section, innermost first. `scopes` are
+    those of the section.
     """
     rules, iri, text = Rules(graph, shared), shared.section(section.key), section.text
-    facts = combine_facts(section, known, index, above, reading).facts
+    facts = find_facts(section, known, above, find_legends(section, index), scopes)
 
     def evidence(start: int, end: int, confidence: float, method: str) -> Evidence:
         return Evidence(iri, start, end, text[start:end], confidence, method)
@@ -122,22 +106,12 @@ def build_rules(
             section=iri,
             evidence=rests,
         )
-    # A reference is a permission of the uses that its words name. The tools follow it to the other district.
-    for each in find_inherited(section, known, above):
-        rules.permission(
-            _district(each.district, shared, known),
-            shared.land_use(each.raw),
-            each.raw_level,
-            each.level,
-            section=iri,
-            evidence=evidence(each.start, each.end, each.confidence, "reference"),
-        )
     for standard in _bounded(facts.standards, "standards", section.key, rules.quads):
         rests = evidence(standard.start, standard.end, standard.confidence, standard.method)
         for code in standard.districts or (None,):
             rules.standard(
                 None if code is None else _district(code, shared, known),
-                standard.type,
+                standard.type or UNNAMED,
                 standard.raw,
                 bound=standard.bound,
                 value=standard.value,

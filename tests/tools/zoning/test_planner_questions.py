@@ -100,20 +100,6 @@ def test_a_reference_to_the_uses_of_another_district_is_followed_or_told(kg):
     assert ask("C-5") == (set(), "complete")
 
 
-def test_a_reference_in_the_text_of_a_code_is_a_permission(kg):
-    town = {"municipality": "Elm Ferry", "state": "UT"}
-    for number, title, text in (
-        ("1", "C-1 Corner Commercial District", "Permitted uses:\n1. Banks and savings institutions."),
-        ("2", "C-2 General Commercial District", "Permitted uses:\n1. Any use permitted in the C-1 District."),
-    ):
-        kg_ingest_code_section(kg, **town, section_id=number, title=title, level="section", raw_content=text)
-    found = kg_query_permissions(kg, **town, district="C-2", use="bank")
-    assert {(each.district, each.use, each.permission, each.evidence.method) for each in found.permissions} == {
-        ("C-1", "Banks and savings institutions", "byRight", "list"),
-        ("C-2", "Any use permitted in the C-1 District", "byRight", "reference"),
-    }
-
-
 def test_capitals_and_hyphens_alone_are_not_told_as_other_words(kg):
     assert kg_query_permissions(kg, **BEND, use="dUPLEX").notes == kg_query_permissions(kg, **BEND, use="Duplex").notes
     told = list[str]()
@@ -180,28 +166,6 @@ def test_comparison_names_districts_with_conditions_and_places_without_a_record(
     assert first.with_conditions == ["I-F"]
     assert (second.districts, second.with_conditions) == ({}, None)
     assert any(note.startswith("'Quay Ford, Utah': ") for note in found.notes)
-
-
-def test_a_comparison_for_one_use_has_no_standards_that_are_for_others(kg):
-    both = [{"municipality": "Upper Lot", "state": "UT"}, {"municipality": "Nether Lot", "state": "UT"}]
-    for place, acres in zip(both, (1, 2), strict=True):
-        uses = [{"district": "R", "use": use, "permission": "P"} for use in ("Duplex", "Mansion")]
-        kg_ingest_use_permissions(kg, **place, permissions=uses)
-        for number, use in enumerate(("duplexes", "Mansion", "corner lots")):
-            content = f"In the R district, the minimum lot area for {use} is {acres + 4 * number} acres."
-            section = {"section_id": str(number), "title": "R District", "level": 1}
-            kg_ingest_code_section(kg, **place, **section, raw_content=content)
-    names = ["Upper Lot, UT", "Nether Lot, UT"]
-
-    def bounds(use: str | None) -> list[tuple[float | None, str | None, float | None, str | None]]:
-        (row,) = compare_zoning(kg, names, use=use, standard_type="lot area").standards
-        return [(cell.lowest, cell.lowest_for, cell.highest, cell.highest_for) for cell in row.places]
-
-    assert bounds(None) == [(1, "duplexes", 5, "Mansion"), (2, "duplexes", 6, "Mansion")]
-    assert bounds("Mansion") == [(5, "Mansion", 5, "Mansion"), (6, "Mansion", 6, "Mansion")]
-    assert bounds("two-family house") == [(1, "duplexes", 1, "duplexes"), (2, "duplexes", 2, "duplexes")]
-    notes = compare_zoning(kg, names, use="Duplex", standard_type="lot area").notes
-    assert [note.partition(": ")[2] for note in notes] == ["Mansion."]
 
 
 # What is not recorded

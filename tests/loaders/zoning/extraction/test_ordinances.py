@@ -14,19 +14,21 @@ LEAST = {
     "clean text": {
         "section": (0.99, 0.99),
         "definition": (0.97, 0.98),
-        "standard": (0.9, 0.85),
+        "permission": (0.95, 0.55),
+        "standard": (0.97, 0.2),
         "citation": (0.95, 0.95),
     },
     "out of a PDF": {
         "section": (0.98, 0.98),
         "definition": (0.97, 0.98),
-        "standard": (0.87, 0.81),
+        "permission": (0.95, 0.54),
+        "standard": (0.96, 0.2),
         "citation": (0.93, 0.92),
     },
     "PDF": {"section": (0.99, 0.99), "definition": (0.97, 0.98)},
     "PDF of two columns": {"section": (0.97, 0.97), "definition": (0.95, 0.95)},
 }
-"""Minimum precision and recall by kind."""
+"""Minimum precision and recall by kind. Uses and standards in sentences are quoted, and no facts."""
 
 
 def test_the_labels_are_enough() -> None:

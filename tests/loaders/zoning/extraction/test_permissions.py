@@ -1,4 +1,4 @@
-"""Districts, and the uses that lists, sentences and matrices permit in them. The texts are our own."""
+"""Districts, and the uses that lists and matrices permit in them. The texts are our own."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from loaders.zoning.extraction.confidence import get_confidence
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.permission_levels import CONFIDENCE, UsePermission
-from loaders.zoning.extraction.permissions import find_inherited, find_permissions
+from loaders.zoning.extraction.permission_levels import UsePermission
+from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 from tests.examples import dear
@@ -108,14 +109,6 @@ def test_a_row_of_marks_is_no_header_of_districts() -> None:
     assert find_districts([made]) == {}
 
 
-def test_a_district_is_placed_by_its_name() -> None:
-    known = find_districts(
-        [section("These districts are made:\nResidence A District\nResidence B District", "Districts")]
-    )
-    found = find_permissions(section("Barns are permitted in the Residence A and Residence B Districts."), known)
-    assert [each.district for each in found] == ["Residence A District", "Residence B District"]
-
-
 @pytest.mark.parametrize(
     ("heading", "level"),
     [
@@ -147,7 +140,7 @@ def test_conditions_review_and_raw_level_are_kept() -> None:
         "§ 3-1",
         52,
         88,
-        CONFIDENCE["list"],
+        get_confidence("permission", "list"),
         "list",
     )
     assert text[found.start : found.end] == "Barns, provided that no hay is kept."
@@ -160,8 +153,8 @@ def test_a_list_ends_with_the_heading_of_something_else() -> None:
 
 
 def test_an_item_may_be_for_some_of_the_districts_only() -> None:
-    text = "R-1, R-2: These districts are quiet.\nPermitted Uses:\nSheds.\nBarns (R-2 District only)."
-    found = find_permissions(section(text, "Districts"), KNOWN)
+    text = "Permitted Uses:\nSheds.\nBarns (R-2 District only)."
+    found = find_permissions(section(text, "R-1 and R-2 Districts"), KNOWN)
     assert [(each.district, each.use) for each in found] == [("R-1", "Sheds"), ("R-2", "Sheds"), ("R-2", "Barns")]
 
 
@@ -170,13 +163,6 @@ def test_the_district_may_be_that_of_a_section_above() -> None:
         section("Permitted Uses:\nSheds.", "Uses"), KNOWN, [section("", "Chapter of the C-1 District")]
     )
     assert [each.district for each in found] == ["C-1"]
-
-
-def test_sentences_permit_and_prohibit() -> None:
-    assert uses("This district is quiet. Barns are not allowed. Sheds are permitted in this district.") == [
-        ("R-1", "Barns", "notPermitted"),
-        ("R-1", "Sheds", "byRight"),
-    ]
 
 
 def test_without_a_district_nothing_is_permitted() -> None:
@@ -435,115 +421,9 @@ def test_both_letters_in_a_cell_are_either_of_the_two() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "review"),
-    [
-        ("Duplex, provided minimum lot area is 5,000 square feet subject to section 32-60", None),
-        ("Duplex, with no setback below 20 feet, except as provided in section 32-60", None),
-        ("Duplex, provided minimum lot area is 5,000 square feet; see section 32-60", "section 32-60"),
-        ("Duplex, provided lot area is 5,000 square feet and approved under section 32-60", "section 32-60"),
-        ("Duplex, subject to section 32-60", "section 32-60"),
-        ("Duplex (see section 32-60)", "section 32-60"),
-    ],
-)
-def test_what_a_standard_is_subject_to_is_no_review_of_the_use(words: str, review: str | None) -> None:
-    for heading, expected in (("Conditional uses:", review), ("Permitted uses:", None)):
-        [found] = find_permissions(section(f"{heading}\n(1) {words}.", "R-1 Residential District"), KNOWN)
-        assert (found.use, found.review) == ("Duplex", expected)
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        # The level of a heading or lead does not reach another list.
-        (
-            "Permitted Uses:\n(1) Sheds.\n Special Use Permit Required\n(1) Barns.",
-            {"Sheds": "byRight", "Barns": "conditional"},
-        ),
-        ("Permitted Uses:\n(1) Sheds.\nOn certain terms:\n(1) Barns.", {"Sheds": "byRight"}),
-        (
-            "A. Principal uses:\n1. Sheds.\nB. These require a special exception:\n1. Barns.\nC. Fees:\n1. Mills.",
-            {"Barns": "conditional"},
-        ),
-        (
-            "(a) Permitted uses are:\n(1) Sheds.\n(2) Shops, including:\na. Inns.\n(b) Prohibited uses.\n(1) Mills.",
-            {"Sheds": "byRight", "Shops": "byRight", "Inns": "byRight", "Mills": "notPermitted"},
-        ),
-        # A review may be named far from the list.
-        (
-            "The following uses may be allowed by the Board of Appeals on application under Section 14.3:\nA. Barns",
-            {"Barns": "conditional"},
-        ),
-        (
-            "Upon the consent of the Council, the following may be established: mills; barns.",
-            {"mills": "conditional", "barns": "conditional"},
-        ),
-        (
-            "The Board may, under Section 2, allow the following special uses in this district:\n1. Mills",
-            {"Mills": "conditional"},
-        ),
-        ("The following may be allowed under Section 2:\n1. Mills", {}),
-        # Negations, exceptions and what is said of somebody else.
-        ("Any dwelling is prohibited from also conducting business as a mill.", {}),
-        ("No building shall be used except for the following:\n1. Sheds.", {"Sheds": "byRight"}),
-        ("Retail stores, excluding fuel sales, are permitted.", {"Retail stores": "byRight"}),
-        (
-            "Permitted uses:\n(1) Shops, excluding fuel sales.\n(2) Mills, if on ten acres.",
-            {"Shops": "byRight", "Mills": "byRightWithConditions"},
-        ),
-        ("Barns are not a permitted use in this district.", {"Barns": "notPermitted"}),
-        ("No dwelling shall be used for a shop.", {}),
-    ],
-)
-def test_a_use_has_the_level_of_its_own_list(text: str, expected: dict[str, str]) -> None:
-    assert {use: level for _, use, level in uses(text)} == expected
-
-
-@pytest.mark.parametrize(
-    ("title", "level"),
-    [("Special Uses", "conditional"), ("Permitted and special uses", None), ("Prohibited uses", None)],
-)
-def test_a_lead_that_leaves_the_level_open_has_that_of_the_title(title: str, level: str | None) -> None:
-    made = section("The following may be allowed under Section 2:\n(1) Barns.", title)
-    found = find_permissions(made, KNOWN, [section("", "R-1 Residential District")])
-    assert [each.level for each in found] == ([level] if level else [])
-
-
 def test_no_district_is_carried_past_a_heading_that_was_not_read() -> None:
     made = section("Permitted Uses:\n(1) Sheds.\n70 ARTICLE XXI\nPermitted Uses:\n(1) Barns.", "R-1 District")
     assert [(each.district, each.use) for each in find_permissions(made, KNOWN)] == [("R-1", "Sheds")]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Permitted uses:\n1. Any use permitted in the R-1 District, except barns.", [("C-1", "R-1", "byRight")]),
-        (
-            "Any use permitted in the R-1 District is permitted by special exception only.",
-            [("C-1", "R-1", "conditional")],
-        ),
-        ("Permitted uses:\n1. All uses permitted in the preceding district.", [("C-1", None, "byRight")]),
-        ("Permitted uses:\n1. Houses, as regulated in the R-1 District.", []),
-        ("What is allowed in the R-1 District is not for that reason allowed here.", []),
-    ],
-)
-def test_a_reference_to_the_uses_of_another_district_is_a_fact_of_its_own(
-    text: str, expected: list[tuple[str, str | None, str]]
-) -> None:
-    made = section(text, "C-1 District")
-    assert [(each.district, each.source, each.level) for each in find_inherited(made, KNOWN)] == expected
-    assert not [each.use for each in find_permissions(made, KNOWN) if "permitted in" in each.use]
-
-
-def test_a_list_announced_before_a_sentence_with_a_colon_keeps_its_level() -> None:
-    text = (
-        "Permitted Uses: The following uses are permitted if run from a closed hall. Goods may be laid out in the yard "
-        "from dawn to dusk. Goods are allowed on the green on fair days, held each month:\nBakeries.\nTailors."
-    )
-    assert [(use, level) for _, use, level in uses(text)] == [
-        ("Bakeries", "byRight"),
-        ("Tailors", "byRight"),
-    ]
 
 
 @pytest.mark.parametrize(
@@ -555,15 +435,6 @@ def test_a_line_without_a_use_is_no_use(line: str) -> None:
         ("R-1", "Bakeries", "byRight"),
         ("R-1", "Tailors", "byRight"),
     ]
-
-
-def test_alternatives_of_an_item_are_split_where_each_is_a_use() -> None:
-    assert [use for _, use, _ in uses("Permitted Uses:\nWorkshops for surveyors and/or open storage of poles.")] == [
-        "Workshops for surveyors and/or open storage of poles"
-    ]
-    assert [use for _, use, _ in uses("Permitted Uses:\nBakeries and/or tailors.")] == ["Bakeries", "tailors"]
-    masts = "Radio masts on barns, meant to look like chimneys; or new hidden masts which are inside a tower."
-    assert [use for _, use, _ in uses(f"Permitted Uses:\n{masts}")][1:] == ["new hidden masts which are inside a tower"]
 
 
 def test_a_line_with_a_description_names_a_district() -> None:

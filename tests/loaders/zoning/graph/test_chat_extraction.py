@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,12 +11,11 @@ from typing import Any
 
 import pytest
 from pydantic import HttpUrl
-from pyoxigraph import Literal, NamedNode, Quad
+from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.shacl.shapes import Shapes
-from kg.vocabulary import KG, OA, PROV, PROV_GRAPH, RDF, SCHEMA, mint
+from kg.vocabulary import KG, OA
 from loaders.sources import load
 from loaders.zoning.graph.chat_extraction import ENOUGH_FAILURES, ExtractionReport, extract
 from tests.loaders.conftest import content as content_of
@@ -120,37 +117,6 @@ def tell_truth(lines: Lines) -> dict[str, Any]:
     return {"uses": [], "standards": [], "definitions": []}
 
 
-def test_what_the_text_confirms_is_kept_with_method_words_and_provenance(
-    fen: KnowledgeGraph, ask: Callable[..., ExtractionReport]
-) -> None:
-    before = facts(fen)
-    report = ask(tell_truth)
-    after = facts(fen)
-    assert after[SMITHIES.removesuffix(".")] == ("byRight", METHOD, 0.3)
-    rules = {words: each for words, each in after.items() if words != SMITHIES.removesuffix(".")}
-    raised = {words for words, each in rules.items() if each[2] > before[words][2]}
-    assert raised == {"Cottages.", "Taverns."}
-    assert {words: each[0] for words, each in rules.items()} == {words: each[0] for words, each in before.items()}
-    assert (report.agreed, report.disputed, report.added, report.unconfirmed) == (2, 0, 1, 0)
-    assert (report.read, report.failed, report.waiting) == (report.unsure, {}, 0)
-    texts = {q.subject: q.object.value for q in content(fen) if q.predicate == SCHEMA.text}
-    spans: dict[Any, dict[NamedNode, Any]] = {}
-    for quad in extracted(fen):
-        spans.setdefault(quad.subject, {})[quad.predicate] = quad.object
-    for span in [each for each in spans.values() if OA.exact in each]:
-        start, end = int(span[KG.start].value), int(span[KG.end].value)
-        assert texts[span[OA.hasSource]][start:end] == span[OA.exact].value
-    prov = set(fen.store.graph(PROV_GRAPH))
-    reading, own = mint("graph", "gen", "zoning-reading", TOWN, "4.1"), mint("graph", "ext", "zoning", TOWN, "4.1")
-    said = {(quad.subject, quad.predicate, quad.object) for quad in prov}
-    assert (reading, RDF.type, KG.GeneratedGraph) in said
-    assert (reading, KG.method, Literal(METHOD)) in said
-    assert (own, PROV.wasDerivedFrom, reading) in said
-    quads = content(fen)
-    found = Shapes.load_dataset().check_disjoint([(list(quads), range(len(quads)))])
-    assert {violation.message for violation in found if violation.blocks} == set()
-
-
 def test_a_reading_stays_until_its_text_changes(
     fen: KnowledgeGraph, ask: Callable[..., ExtractionReport], tmp_path: Path
 ) -> None:
@@ -170,16 +136,6 @@ def test_a_reading_stays_until_its_text_changes(
     assert any(graph.endswith("/4.2>") for graph in left)
     assert not any(graph.endswith("/4.1>") for graph in left)
     load(fen, "zoning", [write(tmp_path, {"4.4": TEXTS["4.4"]})], prune=True)
-    assert not [quad for quad in content(fen) if quad.predicate == KG.proposals]
-
-
-def test_rules_alone_leave_what_they_left_before(fen: KnowledgeGraph, ask: Callable[..., ExtractionReport]) -> None:
-    before = extracted(fen)
-    ask(tell_truth)
-    assert extracted(fen) != before
-    report = ask(tell_truth, mode="rules")
-    assert extracted(fen) == before
-    assert report.removed > 0
     assert not [quad for quad in content(fen) if quad.predicate == KG.proposals]
 
 
@@ -257,28 +213,6 @@ def test_text_that_orders_the_model_to_permit_everything_permits_nothing(
     before = extracted(fen)
     assert ask(obey).unconfirmed == 3
     assert extracted(fen) == before
-
-
-def test_an_endpoint_that_hangs_ends_with_the_time_of_the_run(
-    fen: KnowledgeGraph, ask: Callable[..., ExtractionReport]
-) -> None:
-    released = threading.Event()
-
-    def hang(lines: Lines) -> dict[str, Any]:
-        if SMITHIES not in lines.values():
-            released.wait(110)
-        return tell_truth(lines)
-
-    began = time.monotonic()
-    for limit_s in (1.2, 6.0, 30.0):
-        report = ask(hang, timeout_s=100.0, minutes=limit_s / 60)
-        if report.read:  # on a busy machine no answer may come in time
-            break
-    released.set()
-    assert time.monotonic() - began < 80
-    assert report.read == 1  # what was answered is kept
-    assert report.waiting == report.unsure - 1
-    assert facts(fen)[SMITHIES.removesuffix(".")][1] == METHOD
 
 
 def test_an_endpoint_that_refuses_is_left_alone_and_the_number_of_questions_is_bounded(

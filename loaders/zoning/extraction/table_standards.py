@@ -1,0 +1,340 @@
+"""Dimensional standards in tables: a cell with one number, whose headers name one dimension.
+
+A row below a group row, and a column below a spanning header, take their dimension from these. Any other cell of such a
+table is recorded as its words, with the words of its headers and without a dimension.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from loaders.readers.inline import to_plain_mark
+from loaders.zoning.extraction import districts as naming
+from loaders.zoning.extraction.confidence import get_confidence
+from loaders.zoning.extraction.dimension_labels import DimensionLabel, parse_label
+from loaders.zoning.extraction.dimension_names import allows_percent, allows_unit, bound_of, type_in_unit
+from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.measures import Measure, find_unit, parse_measure
+from loaders.zoning.extraction.permission_matrices import find_notes, is_header_short, is_matrix, strip_marks
+from loaders.zoning.extraction.places import Places
+from loaders.zoning.extraction.section_protocol import Cell, Section, Table
+from loaders.zoning.extraction.standard import Standard
+
+Grid = Sequence[Sequence[Cell | None]]
+
+_NONE: Final = re.compile(
+    r"(?:n/?a|none|no|not applicable|no (?:minimum|maximum|limit|requirement)|nr|nl|[-–—.]*)\.?", re.I
+)
+_MARK: Final = re.compile(
+    r"(?<=['′’%\w).\"]) ?(?:\((?P<letter>[a-z]{1,2}|\d{1,2})\)|[\[(]?(?P<mark>[*†‡]{1,3}|(?<=[ \[(])\d{1,2})[\])]?"
+    r"|(?<=\d)(?P<plain>[a-z]))$"
+)
+_NO_CASE: Final = re.compile(
+    r"(?:(?:min|max)(?:imum|\.)?|(?:zoning )?(?:districts?|zones?)|uses?|requirements?|standards?|regulations?"
+    r"|dimensions?|values?|required|all(?: (?:uses|districts|lots|buildings))?|amount|limits?"
+    r"|feet|\(?ft\.?\)?|\W|\d{0,2})*",
+    re.I,
+)
+"""A header without a case or a use."""
+_CASE: Final = re.compile(
+    r"(?:with|without|w/|where|when|if|on|in|served|not served|abutting|adjacent|adjoining|at|to|from|each|both|total"
+    r"|corner|interior|through|one side|per|between|next)\b",
+    re.I,
+)
+"""The first word of a header that is for a case, and not for a use: ``With public sewer``."""
+_DIGIT: Final = re.compile(r"\d")
+_PAIR: Final = re.compile(r" ?/ ?")
+_REFERENCE: Final = re.compile(
+    r"\b(?:section|sec|chapter|article|page|ordinance|file|no|map|date|year|adopted)\b|§", re.I
+)
+_HEADERS: Final = 4
+"""Maximum header rows of a table whose header is not marked."""
+_LABELS: Final = 3
+"""Maximum columns of labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """The header of a row or a column."""
+
+    words: str
+    """Its own words."""
+    group: str
+    """The words of the group row, or of the spanning header."""
+    codes: Sequence[str]
+    """The districts that it names."""
+    rest: str
+    """Its words without these districts."""
+    marks: Sequence[str]
+
+    @property
+    def path(self) -> str:
+        """All its words."""
+        return ": ".join(each for each in (self.group, self.words) if each)
+
+
+def find_in_tables(section: Section, known: Mapping[str, District], places: Places) -> Iterator[Standard]:
+    """Yield the standards in the tables of a section."""
+    for table in section.tables:
+        if not is_matrix(section, table, known):
+            yield from _Reader(section, table, known, places.at(table.start)).read()
+
+
+class _Reader:
+    """Reads one table."""
+
+    def __init__(self, section: Section, table: Table, known: Mapping[str, District], around: Sequence[str]) -> None:
+        self._section, self._table, self._known, self._around = section, table, known, around
+        self._grid = table.grid()
+        self._notes = find_notes(section, table)
+        self._caption = table.caption or ""
+
+    def read(self) -> Iterator[Standard]:
+        """Yield the standards."""
+        grid = self._grid
+        if not grid or len(grid[0]) < 2 or len(grid) < 2:
+            return
+        header = self._count_header_rows()
+        if is_header_short(grid, header):
+            return
+        labels = self._count_label_columns(header)
+        columns = {place: self._head([row[place] for row in grid[:header]]) for place in range(labels, len(grid[0]))}
+        rows = self._find_rows(header, labels)
+        by_column = any(head.codes for head in columns.values())
+        by_row = not by_column and any(head.codes for head in rows.values())
+        named = [*(parse_label(head.words, head.group) for head in (*columns.values(), *rows.values()))]
+        if not any(named):
+            return
+        for number, row in rows.items():
+            for place, column in columns.items():
+                cell = grid[number][place]
+                codes = column.codes if by_column else row.codes if by_row else self._around
+                if cell is None or not codes or not cell.text.strip():
+                    continue
+                if (
+                    place + 1 < len(grid[number])
+                    and place > labels
+                    and grid[number][place - 1] is cell
+                    and not by_column
+                ):
+                    continue
+                yield from self._read_cell(cell, row, column, codes)
+
+    def _count_header_rows(self) -> int:
+        """Count the header rows: as marked, else the rows before the first value."""
+        grid = self._grid
+        if self._table.header_rows:
+            return min(self._table.header_rows, len(grid) - 1)
+        for number, row in enumerate(grid[:_HEADERS]):
+            if any(
+                cell is not None
+                and re.match(r"[\d.]+(?!\w*-)", cell.text)
+                and not naming.find_codes(cell.text, self._known)
+                for cell in row[1:]
+            ):
+                return max(1, number)
+        return 1
+
+    def _count_label_columns(self, header: int) -> int:
+        """Count the columns at the left that contain labels: most of their cells are no numbers."""
+        count = 0
+        for place in range(min(_LABELS, len(self._grid[0]) - 1)):
+            texts = [cell.text.strip() for row in self._grid[header:] if (cell := row[place]) is not None]
+            texts = [each for each in texts if each]
+            numbers = sum(each[:1].isdigit() or _NONE.fullmatch(each) is not None for each in texts)
+            head = " ".join(cell.text for row in self._grid[:header] if (cell := row[place]) is not None)
+            if place and (
+                numbers * 5 > len(texts) * 2 or parse_label(head) or naming.find_codes(head.strip(), self._known)
+            ):
+                break
+            count += 1
+        return count or 1
+
+    def _find_rows(self, header: int, labels: int) -> Mapping[int, _Head]:
+        """Find the headers of the rows with values. A row without values is the group of those below it."""
+        found: dict[int, _Head] = {}
+        group = ""
+        for number, row in enumerate(self._grid[header:], header):
+            first = next((cell for cell in row[:labels] if cell is not None and cell.text.strip()), None)
+            values = [cell for cell in row[labels:] if cell is not None and cell is not first and cell.text.strip()]
+            if first is None:
+                continue
+            if not values:
+                group = strip_marks(self._section, first).strip()
+                continue
+            cells = list({cell.start: cell for cell in row[:labels] if cell is not None and cell.text.strip()}.values())
+            words = strip_marks(self._section, cells[-1]).strip()
+            if (
+                len(cells) == 1
+                and group
+                and (own := parse_label(words))
+                and not (
+                    own.type == "setback" or re.match(r"(?:front|sides?|rear|interior|corner|street)\b", words, re.I)
+                )
+            ):
+                group = ""
+            found[number] = self._head(cells, group)
+        return found
+
+    def _head(self, cells: Sequence[Cell | None], group: str = "") -> _Head:
+        """Build a header from its cells, outermost first."""
+        distinct = {cell.start: cell for cell in cells if cell is not None and cell.text.strip()}
+        told = [strip_marks(self._section, cell).strip() for cell in distinct.values()]
+        marks = [
+            to_plain_mark(self._section.text[start:end])
+            for cell in distinct.values()
+            for start, end in cell.superscripts
+        ]
+        words = told[-1] if told else ""
+        outer = ": ".join(each for each in (group, *told[:-1]) if each)
+        while (mark := re.search(r"(?<=[\w).]) ?([*†‡]{1,3})$", words)) is not None:
+            marks.append(mark[1])
+            words = words[: mark.start()].strip()
+        codes, rest = self._codes(words)
+        if not codes and outer:
+            codes, _ = self._codes(told[-2] if len(told) > 1 else group)
+            rest = words if codes else rest
+        return _Head(words, outer, codes, rest, marks)
+
+    def _codes(self, words: str) -> tuple[Sequence[str], str]:
+        """Parse the districts at the start of a header. Also returns the rest of it."""
+        if not words or not self._known:
+            return (), words
+        codes, end = naming.parse_leading_codes(words, self._known)
+        if codes and not re.match(r"[\w’'/.]", words[end : end + 1]):
+            return codes, words[end:].strip(" :,–—-")
+        titled = (
+            naming.codes_in_title(words, self._known) if re.search(r"\b(?:districts?|zones?)\b", words, re.I) else ()
+        )
+        if titled or words in self._known:
+            return titled or (words,), ""
+        plain = naming.plain_name(words)
+        named = [code for code, each in self._known.items() if plain and naming.plain_name(each.name) == plain]
+        return (named, "") if len(named) == 1 else ((), words)
+
+    def _read_cell(self, cell: Cell, row: _Head, column: _Head, codes: Sequence[str]) -> Iterator[Standard]:
+        raw = strip_marks(self._section, cell).strip()
+        if _NONE.fullmatch(raw):
+            return
+        marks = [*row.marks, *column.marks, *(to_plain_mark(self._section.text[a:b]) for a, b in cell.superscripts)]
+        label, others = self._find_dimension(row, column)
+        given = None if label is None else self._parse_value(raw, label)
+        while given is None and label is not None and (mark := _MARK.search(raw)) is not None:
+            marks.append(mark[mark.lastgroup or 0])
+            raw = raw[: mark.start()].strip()
+            given = self._parse_value(raw, label)
+        conditions = [self._notes.get(mark, mark) for mark in dict.fromkeys(marks)]
+        headers = " | ".join(each for each in (row.path, column.path) if each)
+        if label is not None and given is not None and given.value is not None:
+            yield self._make(cell, raw, label, given, headers, codes, others, conditions)
+        elif label is not None and (pair := self._split_pair(raw, label, row, column)):
+            for part, of, value in pair:
+                rest = [each for each in others if not _PAIR.search(each)]
+                yield self._make(cell, part, label, value, headers, codes, [of, *rest], conditions)
+        elif not _REFERENCE.search(headers):
+            whole = cell.text.strip()
+            sure = get_confidence("standard", "raw")
+            start = cell.start
+            yield Standard(
+                tuple(codes), None, headers, None, whole, None, None, None, conditions, start, start + len(whole), sure,
+                "raw",
+            )  # fmt: skip
+
+    def _find_dimension(self, row: _Head, column: _Head) -> tuple[DimensionLabel | None, list[str]]:
+        """Find the dimension that the headers of a cell name, and the words of the header that does not."""
+        of_row = parse_label(row.rest or row.words, row.group)
+        of_column = parse_label(column.rest if column.codes else column.words, column.group)
+        if of_row is None and of_column is None and column.group and not row.group:
+            of_row = parse_label(row.words, column.group)
+        if of_row is not None and of_column is not None:
+            if of_row.type == "setback" or of_column.type == "setback":
+                more = of_column if of_row.type == "setback" else of_row
+                return (more, []) if more.type.endswith("setback") else (None, [])
+            return None, []
+        if of_row is not None:
+            return of_row, [column.rest if column.codes else column.words]
+        if of_column is not None:
+            return of_column, [row.rest if row.codes else row.path]
+        return None, []
+
+    def _parse_value(self, raw: str, label: DimensionLabel) -> Measure | None:
+        """Parse a cell as one measure of a dimension."""
+        unit = label.unit or self._find_unit(label.type)
+        given = parse_measure(raw, unit)
+        if given is None or given.value is None:
+            return None
+        if given.unit == "dwelling" and label.type == "density" and label.unit == "dwelling-per-acre":
+            return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre")
+        if not allows_unit(label.type, given.unit) or (given.unit == "PERCENT" and not allows_percent(label.type)):
+            return None
+        return given
+
+    def _find_unit(self, type_: str) -> str | None:
+        """Find the unit of the bare numbers of a dimension: that of the caption, or that of a ratio."""
+        if type_ == "floor-area-ratio":
+            return "UNITLESS"
+        unit = find_unit(self._caption)
+        return unit if unit is not None and allows_unit(type_, unit) else None
+
+    def _split_pair(
+        self, raw: str, label: DimensionLabel, row: _Head, column: _Head
+    ) -> Sequence[tuple[str, str, Measure]]:
+        """Split a cell such as ``6,000/8,000`` if a header names its parts: ``1F/2F``. Yields part, name and value."""
+        parts = _PAIR.split(raw)
+        if len(parts) < 2:
+            return []
+        for names in (column.rest if column.codes else "", row.rest if row.codes else "", label.case or ""):
+            of = [each.strip(" ()") for each in _PAIR.split(names)]
+            if len(of) == len(parts) and all(of):
+                last = parse_measure(parts[-1], label.unit)
+                values = [parse_measure(each, label.unit or (last.unit if last else None)) for each in parts]
+                if all(
+                    each is not None and each.value is not None and allows_unit(label.type, each.unit)
+                    for each in values
+                ):
+                    return [(part, name, each) for part, name, each in zip(parts, of, values, strict=True) if each]
+        return []
+
+    def _make(
+        self,
+        cell: Cell,
+        raw: str,
+        label: DimensionLabel,
+        given: Measure,
+        headers: str,
+        codes: Sequence[str],
+        others: Sequence[str],
+        conditions: Sequence[str],
+    ) -> Standard:
+        said = [each.strip(" :,") for each in (label.case or "", *others) if not _NO_CASE.fullmatch(each)]
+        said = [each for each in said if not any(_is_name(each, code, self._known) for code in codes)]
+        said = [each for each in said if not (_PAIR.search(each) and set(_PAIR.split(each)) & set(said))]
+        uses, cases = [each for each in said if not _CASE.match(each)], [each for each in said if _CASE.match(each)]
+        start = max(self._section.text.find(raw, cell.start, cell.end), cell.start)
+        return Standard(
+            tuple(codes),
+            type_in_unit(label.type, given.unit),
+            headers,
+            bound_of(raw) or label.bound,
+            raw,
+            given.value,
+            given.unit,
+            ", ".join(dict.fromkeys(re.sub(r"^\((.*)\)$", r"\1", each) for each in uses)) or None,
+            list(dict.fromkeys([*cases, *conditions])),
+            start,
+            start + len(raw),
+            get_confidence("standard", "table"),
+            "table",
+        )
+
+
+def _is_name(words: str, code: str, known: Mapping[str, District]) -> bool:
+    """Whether some words are the name of a district."""
+    return (
+        code in known
+        and bool(plain := naming.plain_name(words))
+        and plain in (naming.plain_name(known[code].name), code.casefold())
+    )
