@@ -123,10 +123,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not given.untold:
             found += [(kind, at, told, section.key) for kind, at, told in describe(section, facts)]
             continue
-        spans = [(each.start, each.end) for each in (*facts.permissions, *facts.standards)]
+        spans = [(use.start, use.end) for use in facts.permissions]
+        spans += [(one.start, one.end) for one in facts.standards]
         for kind, start, end in find_places(section):
-            told = any(first < end and start < last for first, last in spans)
-            mark = "told  " if told else "UNTOLD"
+            mark = "told  " if any(first < end and start < last for first, last in spans) else "UNTOLD"
             found.append((kind, start, f"{mark} {quote(section, start, end)}", section.key))
     for number, (kind, told) in enumerate(draw(found), 1):
         print(f"{number}. {kind}: {told}")

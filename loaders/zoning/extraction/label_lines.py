@@ -1,6 +1,6 @@
 """Dimensional standards in label lines: ``Minimum lot area: 7,500 square feet``, ``A minimum lot width of 60 feet``.
 
-The label is that of the line, or of the heading above it, and is whole the name of a dimension. What the line is about,
+The label is that of the line, or of the heading above it, and is whole the name of a dimension. Its subject,
 from the headings above it too, is the lot, its yards or its main building.
 """
 

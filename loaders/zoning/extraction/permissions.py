@@ -3,7 +3,7 @@
 A sentence gives no level. Only a heading of closed form, ``Uses Permitted by Right``, or a sentence that announces a
 list in closed form, ``The following uses are permitted in the R-1 District:``, gives a level to the items below it. A
 restriction of the lead is a condition of each item. A line that is not exactly the name of a use with its conditions
-is no fact: an item with a dimension, a page number, an exception, a verb, or a reference to the uses of another place.
+is not a fact: an item with a dimension, a page number, an exception, a verb, or a reference to other uses.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ _UNLISTED: Final = "Uses that are not listed"
 
 @dataclass(frozen=True, slots=True)
 class _Lead:
-    """The level that a heading or sentence gives to the list below it. Without a level, the lines below are no facts."""
+    """The level that a heading or sentence gives to the list below it. Without one, these are not facts."""
 
     level: Level | None
     raw: str = ""
@@ -622,7 +622,7 @@ class _Lists:
         ]  # fmt: skip
 
     def _parse_item(self, start: int, end: int, lead: _Lead) -> tuple[str, list[str], Sequence[str] | None] | None:
-        """Parse an item into use, conditions and the districts that it is limited to. None if it is no fact."""
+        """Parse an item into use, conditions and the districts that it is limited to. None if it is not a fact."""
         words = self._text[start:end].strip()
         if len(words) > _LONGEST_ITEM:
             return None
