@@ -1,0 +1,259 @@
+"""Headings and sentences that give a level to the list of uses below them, in closed form."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from loaders.zoning.extraction import districts as naming
+from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.permission_levels import Level, find_review, is_conditional, level_of
+from loaders.zoning.extraction.use_items import VERB
+
+_WORD: Final = (
+    r"(?:un)?(?:permitted|allowed|allowable|prohibited|permissible)|not|conditional(?:ly)?|special|specific|limited"
+    r"|principal|primary|main|accessory|temporary|incidental|land|uses?|buildings?|structures?|activities|exceptions?"
+    r"|permits?|required|requiring|subject|to|by|as|of|right|on|upon|with|under|only|review|approval|issuance"
+    r"|authorized|conditions?|standards?|site|plan|zoning|board|planning|commission|city|council|and|or|and/or|the"
+    r"|an?"
+    r"|general|matter|administrative|outright|additional|other|use-by-right|discretionary|provisional|interim|which"
+    r"|are|may|be|shall|require"
+)
+HEADING: Final = re.compile(rf"(?:(?:{_WORD})(?:[,/&]|(?=[ -]|$)))(?:[ -]?(?:{_WORD}|&)(?:[,/]|(?=[ -]|$)))*+", re.I)
+OF_USES: Final = re.compile(r"\b(?:uses?|activities|exceptions?|structures|buildings|permitted|right)\b", re.I)
+_ASIDE: Final = re.compile(r" ?[(\[][^()\[\]]{0,200}[)\]]")
+_RESTRICTED: Final = re.compile(r" ?(?:[-–—:,(]|\b(?=on|above|below|within|in)\b) ?(?P<rest>\S.{2,120})")
+_IN_DISTRICT: Final = re.compile(
+    r"\b(?:in|within|for|of) (?:(?:the|an?|any|all|each"
+    r"|this) )?(?P<place>(?:[\w./&-]+,? ){0,9}?(?:districts?|zones?)\b"
+    rf"(?: ?\([\w-]{{1,10}}\))?|{naming.CODE}(?:(?:,? (?:and|or|&) |, ){naming.CODE}){{0,20}}(?=$|[:,]))",
+    re.I,
+)
+_DISTRICT_FIRST: Final = re.compile(
+    rf"^(?P<place>(?:[\w./&-]+,? ){{0,9}}?(?:districts?|zones?)(?: ?\([\w-]{{1,10}}\))?"
+    rf"|{naming.CODE})(?:[:,]? ?[–—-]* |: ?)(?=\w)",
+    re.I,
+)
+_MIXED: Final = re.compile(
+    r"\b(?:permitted|by right|principal|conditional|special|prohibited|accessory)(?: uses?| exceptions?)?"
+    r"(?:,? and/or |, | and |/| or | & )(?:permitted|conditional|special|prohibited)\b",
+    re.I,
+)
+_PROCEDURE: Final = re.compile(r"(?:(?:special|conditional|administrative|use|the|an?|and|or)\W+)+permits?", re.I)
+"""A heading about permits, and not about the uses that need one."""
+ACCESSORY: Final = re.compile(r"\b(?:accessory|temporary|incidental)\b", re.I)
+_ACCESSORY_USES: Final = re.compile(r"(?:permitted )?accessory\b", re.I)
+NOT_USES: Final = re.compile(
+    r"\b(?:bulk|dimension\w*|yards?|heights?|setbacks?|area regulations|lot (?:area|size|width)s?|coverage|density"
+    r"|parking|loading|signs?|signage|landscap\w+|screening|buffer\w*|lighting|fences?|definitions?|purposes?|intent"
+    r"|objectives?|procedures?|applications?|administration|enforcement|nonconform\w+|amendments?|appeals?|variances?"
+    r"|fees?|penalt\w+|violations?|findings?|criteria|performance|design|streets?|utilities|projections?"
+    r"|encroachments?|projects? into|index|contents|supplement\w*|(?:development|area|site|general) standards"
+    r"|regulations|restrictions|requirements|provisions|limitations|guidelines)\b",
+    re.I,
+)
+"""Words of headings whose lists are not of uses."""
+ANNOUNCES: Final = re.compile(
+    r"\b(?:following|as follows|below|hereinafter (?:set forth|listed)|herein(?:after)?|the uses:|these uses)\b", re.I
+)
+_ABOUT_USES: Final = re.compile(r"\b(?:uses?|used|activities|purposes?|occupied|special exceptions?)\b", re.I)
+_OTHER_LIST: Final = re.compile(
+    r"\bfollowing (?:[\w-]+ ){0,3}?(?:standards?|conditions?|requirements?|regulations?|restrictions?|limitations?"
+    r"|terms"
+    r"|signs?|criteria|provisions?|information|factors?|findings?|definitions?|documents?|procedures?|words?|items?"
+    r"|districts?|zones?|yards?|setbacks?)\b|\b(?:yards?|setbacks?|signs?|fences?|heights?|encroach\w*|projections?"
+    r"|nonconforming|definitions?|parking)\b",
+    re.I,
+)
+"""A sentence that announces a list of something else than uses."""
+FOLLOWING: Final = re.compile(r"\W*the following\b", re.I)
+_NO: Final = re.compile(r"\b(?:no|nor|not|none)\b", re.I)
+_EXCEPT: Final = re.compile(r"\b(?:except|other than|but|unless)\b", re.I)
+_ONLY: Final = re.compile(r"\bonly\b(?! (?:if|when|where|upon|by|as|after|with|in)\b)|\bno others?\b", re.I)
+_NO_OTHER: Final = re.compile(r" ?,? ?\b(?:and|but) no others?(?: uses?)?\b", re.I)
+_PROHIBITS: Final = re.compile(
+    r"\b(?:are|is|be|being)(?: \w+)? prohibited\b|\b(?:are|is|shall) not (?:be )?(?:permitted|allowed)\b"
+    r"|\b(?:no|none) of the following(?: uses?)? (?:is|are|shall be) (?:permitted|allowed)\b|^prohibited\b",
+    re.I,
+)
+_PERMITS: Final = re.compile(
+    r"\b(?:permitted|allowed|authorized|by right|approved|may be used|shall be used|may be (?:located|established))\b",
+    re.I,
+)
+_MAY_BE: Final = re.compile(r"\bmay(?: also| only)? be (?:\w+ )?(?:permitted|allowed|authorized|approved)\b", re.I)
+_APPROVED: Final = re.compile(r"\b(?:permits?|approv\w+|hearings?|review\w*|authoriz\w+ by|exceptions?)\b", re.I)
+_NEGATED: Final = re.compile(
+    r"\b(?:no|not|nor|none|never|unless|except(?:ing|ed)?|without|excluding|other than|prohibit\w*)\b", re.I
+)
+_LEAD_LIMIT: Final = re.compile(
+    r"\b(?:subject to|provided|if\b|when\b|where\b|only (?:if|when|as|in|within)|pursuant to|in accordance"
+    r"|as accessory"
+    r"|as (?:part|regulated)|upon\b|in conjunction|within (?:an? )?(?:enclosed|building)|incidental to|on lots?)\b"
+    r"[^:]{0,400}",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """The level that a heading or sentence gives to the list below it. Without one, these are not facts."""
+
+    level: Level | None
+    raw: str = ""
+    conditions: Sequence[str] = ()
+    review: str | None = None
+    districts: Sequence[str] | None = None
+    closes: tuple[int, int] | None = None
+    """The sentence that prohibits all other uses."""
+    blocked: bool = False
+    """Its words give a level that is not understood, so that none above it counts."""
+
+
+BLOCKED: Final = Lead(None, blocked=True)
+
+
+def parse_heading(words: str, known: Mapping[str, District]) -> Lead | None:
+    """Parse some words as the heading of a list of uses."""
+    words = words.strip(" .:")
+    if not words or len(words) > 200:
+        return None
+    plain, districts = _take_place(words, known)
+    bare = _ASIDE.sub("", plain).strip(" .:;,")
+    match = HEADING.match(bare)
+    if match is None or not OF_USES.search(match[0]) or _PROCEDURE.fullmatch(match[0].strip()):
+        return None
+    rest = bare[match.end() :]
+    conditions: tuple[str, ...] = ()
+    if rest:
+        limit = _RESTRICTED.fullmatch(rest)
+        if (
+            limit is None
+            or VERB.search(rest)
+            or NOT_USES.search(rest)
+            or not match[0].strip().casefold().endswith(("uses", "use", "activities", "exceptions"))
+        ):
+            return None
+        conditions = (limit["rest"].strip(" )"),)
+    if _MIXED.search(match[0]) or (
+        re.search(r"\bstandards?$|\bconditions?$", match[0], re.I)
+        and not re.search(r"\b(?:subject to|with|under)\b", match[0], re.I)
+    ):
+        return None
+    level = (
+        level_of(match[0])
+        if not re.fullmatch(
+            r"(?:(?:principal|primary|main|accessory|temporary|and|or|land|buildings|structures|uses?)\W*)+",
+            match[0],
+            re.I,
+        )
+        else None
+    )
+    if level == "byRightWithConditions" and is_conditional(match[0]):
+        level = "conditional"
+    if ACCESSORY.search(match[0]):
+        conditions = (match[0].strip(), *conditions)
+    if level is None and _ACCESSORY_USES.match(match[0]):
+        level = "byRight"
+    review = find_review(plain) if level == "conditional" else None
+    if level is None and not re.search(r"\buses?\b|\bactivities\b|\bstructures\b", match[0], re.I):
+        return None
+    return Lead(level, bare, conditions, review, districts)
+
+
+def _take_place(words: str, known: Mapping[str, District]) -> tuple[str, Sequence[str] | None]:
+    """Take the districts that a heading names out of its words."""
+    for pattern in (_IN_DISTRICT, _DISTRICT_FIRST):
+        if placed := pattern.search(words):
+            codes = naming.codes_in_title(placed["place"], known)
+            plain = f"{words[: placed.start()]} {words[placed.end() :]}".strip(" ,:–—-")
+            if plain and (codes or re.search(r"\b(?:districts?|zones?)\b", placed[0], re.I)):
+                return plain, codes or None
+    return words, None
+
+
+def parse_sentence(said: str, first: int, last: int, known: Mapping[str, District], *, listed: bool) -> Lead | None:
+    """Parse a sentence that announces a list. With `listed`, it is itself in a list of uses."""
+    if not (_ABOUT_USES.search(said) or (listed and FOLLOWING.match(said))) or _OTHER_LIST.search(said):
+        return None
+    places = naming.find_places(said, 0, len(said), known)
+    districts = list(known) if places is not None and not places else places
+    limit = _LEAD_LIMIT.search(said)
+    if limit is not None and ANNOUNCES.search(limit[0][:30]):
+        limit = None
+    whole = _NO_OTHER.sub("", said)
+    plain = whole if limit is None or _APPROVED.search(limit[0]) else whole.replace(limit[0], "")
+    exclusive = _is_exclusive(plain)
+    closes = (first, last) if exclusive or _ONLY.search(said) or whole != said else None
+    if exclusive:
+        level: Level | None = "conditional" if is_conditional(plain) else "byRight"
+    elif _PROHIBITS.search(plain):
+        if re.search(r"\b(?:except|unless|other than|but)\b", plain, re.I):
+            return BLOCKED
+        return Lead("notPermitted", said.strip(" .:"), (), None, districts)
+    elif not (_PERMITS.search(plain) or is_conditional(plain)):
+        return None
+    elif _NEGATED.search(plain):
+        return BLOCKED
+    else:
+        level = None if _MIXED.search(plain) else level_of(plain)
+        if level is None and re.search(r"\b(?:used|authorized)\b", plain):
+            level = "byRight"
+        if _MAY_BE.search(plain) and level in ("byRight", "byRightWithConditions"):
+            level = "conditional" if _APPROVED.search(_MAY_BE.sub("", plain)) else None
+    limited = limit is not None and not (
+        level == "conditional" and (_APPROVED.search(limit[0]) or find_review(limit[0]))
+    )
+    conditions = (limit[0].strip(" .:,"),) if limit and limited else ()
+    if level == "byRightWithConditions" and not conditions:
+        level = "byRight"
+    return Lead(
+        level,
+        said.strip(" .:"),
+        conditions,
+        find_review(said) if level == "conditional" else None,
+        districts,
+        closes,
+    )
+
+
+def _is_exclusive(said: str) -> bool:
+    """Whether a sentence permits a list only: ``No building shall be used except for one of the following uses``."""
+    cut = _EXCEPT.search(said)
+    return cut is not None and bool(_NO.search(said, 0, cut.start()) and ANNOUNCES.search(said, cut.end()))
+
+
+def settle(lead: Lead, above: Lead | None) -> Lead:
+    """The lead of a list below another one. It has no level where the two contradict each other."""
+    if above is None or lead.blocked:
+        return lead
+    outer, level = above.level, lead.level
+    conditions = tuple(dict.fromkeys((*lead.conditions, *above.conditions)))
+    made = replace(
+        lead,
+        conditions=conditions,
+        districts=lead.districts or above.districts,
+        closes=lead.closes or above.closes,
+        review=lead.review or above.review,
+    )
+    if level is None:
+        raw = (
+            f"{above.raw}: {lead.raw}"
+            if lead.raw and above.raw and lead.raw not in above.raw
+            else above.raw or lead.raw
+        )
+        return replace(made, level=outer, raw=raw)
+    if outer is None:
+        return (
+            replace(made, level=level if not above.raw or above.closes else None)
+            if NOT_USES.search(above.raw) or not above.raw
+            else made
+        )
+    if outer == "notPermitted" and level != "notPermitted":
+        return replace(made, level=None)
+    if outer == "conditional" and level in ("byRight", "byRightWithConditions"):
+        return replace(made, level="conditional", raw=lead.raw)
+    if level in ("conditional", "notPermitted") and outer != level:
+        return replace(made, closes=lead.closes)
+    return made
