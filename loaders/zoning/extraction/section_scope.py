@@ -196,9 +196,18 @@ def _names_unknown(words: str) -> bool:
     return match is not None and bool(re.search(r"\w", _GENERAL.sub("", plain_name(words))))
 
 
-def find_code_scopes(sections: Iterable[Section], known: Mapping[str, District]) -> dict[str, Sequence[Scope]]:
-    """Find the scopes of all sections of a code, given in document order, by key."""
-    given = list(sections)
+Memo = dict[str, tuple[Section, object, tuple[Sequence[Scope], Carried | None]]]
+"""Scopes found before with the same districts, by key of the section, each with the section and its surroundings."""
+
+
+def find_code_scopes(
+    sections: Iterable[Section], known: Mapping[str, District], memo: Memo | None = None
+) -> dict[str, Sequence[Scope]]:
+    """Find the scopes of all sections of a code, given in document order, by key.
+
+    Only the sections that are not in `memo`, or whose surroundings differ, are read again. The others are added to it.
+    """
+    given, memo = list(sections), {} if memo is None else memo
     by_key = {each.key: each for each in given}
     contradicted = _find_contradicted(given, by_key)
     found: dict[str, Sequence[Scope]] = {}
@@ -216,7 +225,11 @@ def find_code_scopes(sections: Iterable[Section], known: Mapping[str, District])
             place = carried.kind, carried.codes
         over = next((_rank(each) for each in above if each.kind != SECTION), _LOWEST)
         inherited = next((outer for each in above if (outer := titles.get(each.key)) is not None), _TOWN)
-        found[section.key], after = _partition(section, place, known, over, inherited)
+        around = place, over, inherited
+        earlier = memo.get(section.key)
+        if earlier is None or earlier[0] is not section or earlier[1] != around:
+            earlier = memo[section.key] = section, around, _partition(section, place, known, over, inherited)
+        found[section.key], after = earlier[2]
         carried = after or carried
     return found
 

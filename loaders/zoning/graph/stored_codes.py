@@ -22,7 +22,7 @@ from kg.vocabulary import GENERATED, PROV_GRAPH, mint
 from loaders.citations.section_citations import Citation, find_citations
 from loaders.zoning.extraction.citation_resolution import Index, numbers_in, numbers_of, resolve_range
 from loaders.zoning.extraction.districts import District, find_in_section, pick_best
-from loaders.zoning.extraction.section_scope import Scope, find_code_scopes
+from loaders.zoning.extraction.section_scope import Memo, Scope, find_code_scopes
 from loaders.zoning.graph.authorities import state_of
 from loaders.zoning.graph.stored_sections import key_of, load_sections
 from loaders.zoning.readers.code_model import DOMAIN, Section
@@ -66,8 +66,8 @@ class Code:
     """Hashes of the graphs of the stored sections."""
     generation: int = -1
     """Store generation at which this code was last known to be current."""
-    scoped: tuple[Mapping[str, District], Mapping[str, Sequence[Scope]]] | None = None
-    """The scopes of all sections, and the districts that they were found with."""
+    scoped: tuple[Mapping[str, District], Memo] = field(default_factory=lambda: ({}, {}))
+    """Scopes that were found, and the districts that they were found with."""
 
     @classmethod
     def empty(cls, name: str) -> Self:
@@ -79,13 +79,14 @@ class Code:
         other = Code(self.name, self.index.copy(), generation=self.generation)
         other.sections, other.named, other.words = dict(self.sections), dict(self.named), dict(self.words)
         other.citing, other.digests = dict(self.citing), dict(self.digests)
+        other.scoped = self.scoped[0], dict(self.scoped[1])
         return other
 
     def find_scopes(self, known: Mapping[str, District]) -> Mapping[str, Sequence[Scope]]:
         """Find the scopes of all sections, in a code with these districts, by key."""
-        if self.scoped is None or self.scoped[0] != known:
-            self.scoped = dict(known), find_code_scopes(self._in_order(), known)
-        return self.scoped[1]
+        if self.scoped[0] != known:
+            self.scoped = dict(known), {}
+        return find_code_scopes(self._in_order(), known, self.scoped[1])
 
     def _in_order(self) -> Iterator[Section]:
         """Yield the sections in document order."""
@@ -100,7 +101,6 @@ class Code:
 
     def put(self, section: Section) -> None:
         """Add a section, or replace the one with its key."""
-        self.scoped = None
         self.sections[section.key] = section
         self.index.put(section)
         self.named.pop(section.key, None)
@@ -115,7 +115,6 @@ class Code:
 
     def drop(self, key: str) -> None:
         """Remove a section."""
-        self.scoped = None
         self.sections.pop(key, None)
         self.named.pop(key, None)
         self.index.drop(key)
