@@ -98,7 +98,7 @@ class _Rewriting:
         form = find_form(tag, element.keys(), style)
         if form == "struck":
             self.left_out.add_struck(_words(element))
-            if tag in ("td", "th"):  # its column stays
+            if tag in ("td", "th", "li"):  # its column or number stays
                 _set_text(element, "")
                 return True
         elif form == "hidden":

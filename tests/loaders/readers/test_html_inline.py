@@ -119,6 +119,11 @@ def test_a_struck_cell_keeps_its_column() -> None:
     assert found.text.split("\n")[-1] == "| north |  | 55 |"
 
 
+def test_a_struck_item_keeps_its_number() -> None:
+    found = read_html("<ol><li>drain<li style='text-decoration: line-through'>oil<li>start</ol>", "a.html")
+    assert found.text == "1. drain\n3. start"
+
+
 def test_what_is_not_read_is_one_warning_for_each_kind() -> None:
     found = read_html(
         "<main><p>text <img src=a><img src=b><img src=c alt=''><svg><text>x</text></svg><!-- why --><s>a b</s></main>"
