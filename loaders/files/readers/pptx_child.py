@@ -140,8 +140,8 @@ def _read_paragraphs(paragraphs: Iterable[Any], left_out: LeftOut, *, bulleted: 
     """The form and start of the numbers of each depth, and the last number."""
     for paragraph in paragraphs:
         text = _write_runs(paragraph, left_out)
-        if not text:
-            continue
+        if not text and not paragraph.text.strip():
+            continue  # it has no number
         depth = paragraph.level
         properties = paragraph._p.pPr
         marks = {child.tag: child for child in properties} if properties is not None else {}
@@ -151,11 +151,13 @@ def _read_paragraphs(paragraphs: Iterable[Any], left_out: LeftOut, *, bulleted: 
             form = numbered.get("type", ""), parse_whole(numbered.get("startAt"), 1)
             number = last[depth][1] + 1 if depth in last and last[depth][0] == form else form[1]
             last[depth] = form, number
-            yield {"kind": "steps", "items": [(depth, _write_label(number, form[0], left_out), text)]}
+            block = {"kind": "steps", "items": [(depth, _write_label(number, form[0], left_out), text)]}
         elif qn("a:buNone") in marks or not (bulleted or qn("a:buChar") in marks or qn("a:buBlip") in marks):
-            yield {"kind": "paragraph", "text": text}
+            block = {"kind": "paragraph", "text": text}
         else:
-            yield {"kind": "list", "items": [(depth, "-", text)]}
+            block = {"kind": "list", "items": [(depth, "-", text)]}
+        if text:
+            yield block
 
 
 def _write_label(number: int, form: str, left_out: LeftOut) -> str:

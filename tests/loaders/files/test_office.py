@@ -96,9 +96,11 @@ def test_tables_bold_words_and_slides_without_title_are_read() -> None:
 
 def test_automatic_numbers_of_slides_have_their_form_and_start_and_go_on_after_points_below() -> None:
     deck = Presentation()
-    lines = ((0, "drain"), (1, "lever"), (0, "wait"), (0, "start"), (0, "look"))
+    lines = ((0, "drain"), (1, "lever"), (0, "oil"), (0, "wait"), (0, "start"), (0, "look"))
     slide = add_slide(deck, "content", "Pump", *lines)
-    numbers = (("arabicPeriod", "3"), None, ("arabicPeriod", "3"), ("alphaLcParenR", None), ("alphaLcParenR", None))
+    third, letter = ("arabicPeriod", "3"), ("alphaLcParenR", None)
+    numbers = (third, None, third, third, letter, letter)
+    slide.placeholders[1].text_frame.paragraphs[2].runs[0].font._element.set("strike", "sngStrike")
     for paragraph, number in zip(slide.placeholders[1].text_frame.paragraphs, numbers, strict=True):
         if number is not None:
             mark = paragraph._p.get_or_add_pPr().makeelement(qn("a:buAutoNum"), {"type": number[0]})
@@ -106,7 +108,7 @@ def test_automatic_numbers_of_slides_have_their_form_and_start_and_go_on_after_p
             if number[1] is not None:
                 mark.set("startAt", number[1])
     found = read(deck, ".pptx")
-    assert found.text.split("\n\n", 1)[1] == "3. drain\n   - lever\n4. wait\na) start\nb) look"
+    assert found.text.split("\n\n", 1)[1] == "3. drain\n   - lever\n5. wait\na) start\nb) look"
 
 
 def test_hidden_slides_and_shapes_are_left_out_and_charts_named() -> None:
