@@ -19,7 +19,7 @@ from functools import partial
 from typing import Any, Final
 
 from kg import errors
-from kg.errors import QuadciteError, QueryMemoryError, QueryTimeoutError
+from kg.errors import QuadciteError, QueryLimitError, QueryMemoryError, QueryTimeoutError
 from kg.ingestion import Ingestion
 from kg.knowledge_graph import KnowledgeGraph
 from kg.processes import objects
@@ -45,6 +45,8 @@ SENT_S: Final = 120.0
 """Seconds in which entries that a client sends must be stored."""
 SILENT_S: Final = 600.0
 """Seconds in which another call must report progress, or ask something of the store or the index."""
+_CLOSE_S: Final = 0.05
+"""Seconds after which `ConfinedLoads.close` ends the process of a call that goes on."""
 _MODULE: Final = "loaders.confined_process"
 _METHODS: Final[Mapping[str, frozenset[str]]] = {
     "store": frozenset(name for name in dir(Store) if not name.startswith("_")) - {"close", "dump", "snapshot"},
@@ -67,6 +69,7 @@ class ConfinedLoads:
         self._kg: Final = kg
         self._lock: Final = threading.Lock()
         self._child: Child | None = None
+        self._is_closed = False
 
     def load(self, kg: KnowledgeGraph, source: str, locations: Sequence[str], **options: Any) -> Any:
         """Load a source, as `loaders.sources.load` does."""
@@ -94,12 +97,15 @@ class ConfinedLoads:
         return lambda kg, *given, **options: self._call(name, given, options, seconds=seconds)
 
     def close(self) -> None:
-        """End the process, also during a call."""
-        child = self._child
-        if child is not None:
-            child.kill()
-        with self._lock:
+        """End the process, also during a call. Calls that wait, and later ones, raise QueryLimitError."""
+        self._is_closed = True
+        while not self._lock.acquire(timeout=_CLOSE_S):
+            if (child := self._child) is not None:
+                child.kill()
+        try:
             self._end()
+        finally:
+            self._lock.release()
 
     def _end(self) -> None:
         if self._child is not None:
@@ -116,6 +122,8 @@ class ConfinedLoads:
         sockets: bool = False,
     ) -> Any:  # fmt: skip
         with self._lock:
+            if self._is_closed:
+                raise QueryLimitError("The server is stopping.")
             if sockets or (self._child is not None and self._child.process.poll() is not None):
                 self._end()
             deadline = math.inf if seconds is None else time.monotonic() + seconds
@@ -185,9 +193,9 @@ class _Call:
     def _answer(self, target: str, method: str, given: tuple[Any, ...], options: dict[str, Any]) -> None:
         try:
             result = self._find(target, method)(*given, **options)
-        except Exception as error:
-            if isinstance(error, ChildGoneError):
-                raise
+        except ChildGoneError:
+            raise
+        except Exception as error:  # noqa: BLE001 -- the process raises it
             self._send(b"E", describe_error(error))
         else:
             self._send(b"R", result)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,7 +12,15 @@ from typing import Any
 import pytest
 
 from kg.connectors.sparql import RemoteSparql
-from kg.errors import InvalidInputError, ModelError, NotFoundError, QueryMemoryError, QueryTimeoutError, UpstreamError
+from kg.errors import (
+    InvalidInputError,
+    ModelError,
+    NotFoundError,
+    QueryLimitError,
+    QueryMemoryError,
+    QueryTimeoutError,
+    UpstreamError,
+)
 from kg.knowledge_graph import KnowledgeGraph
 from loaders import confined_loads
 from loaders.confined_loads import ConfinedLoads
@@ -54,6 +64,27 @@ def test_a_confined_load_stores_what_a_load_stores(
     assert {quad for quad in content(other.store) if "/zoning/" in str(quad.graph_name)} <= found
     with pytest.raises(InvalidInputError, match="Available"):
         loads.load(kg, "kilns", [])
+
+
+def test_a_call_that_waits_for_another_starts_no_process_once_the_server_stops(kg: KnowledgeGraph) -> None:
+    loads = ConfinedLoads(kg)
+    refused: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            loads.receive(kg, **_section(TEXT))
+        except QueryLimitError as error:
+            refused.append(error)
+
+    with loads._lock:
+        threads = [threading.Thread(target=wait), threading.Thread(target=loads.close)]
+        for thread in threads:
+            thread.start()
+        while not loads._is_closed:
+            time.sleep(0.01)
+    for thread in threads:
+        thread.join(60)
+    assert (len(refused), loads._child) == (1, None)
 
 
 def test_a_load_that_exceeds_a_limit_is_stopped_and_the_next_one_runs(
