@@ -111,6 +111,10 @@ REPLACING = {
     "state by name": ("kg_ingest_code_section", {**SECTION, "state": "Connecticut"}),
     "state by code": ("kg_ingest_code_section", {**SECTION, "state": "us-ct"}),
     "number with spaces": ("kg_ingest_code_section", {**SECTION, "section_id": " 9.2 "}),
+    **{
+        f"number written {each}": ("kg_ingest_code_section", {**SECTION, "section_id": each})
+        for each in ("§ 9.2", "Section 9.2", "9.2.", "\uff19.\uff12", "9%2E2")
+    },
     "repealed": ("kg_ingest_code_section", {**SECTION, "title": "[Repealed]", "raw_content": "Repealed."}),
     "nothing left": ("kg_ingest_code_section", {**SECTION, "raw_content": ""}),
     "file": ("ingest_docs", {"paths": ["note.md"]}),
@@ -146,7 +150,6 @@ ADDING = {
     "standard": ("kg_ingest_dimensional_standards", {"standards": [
         {"district": "R-9", "standard_type": "maximum height", "value": 35, "unit": "feet", "section_ref": "9.2"},
     ]}),
-    "section in other letters": ("kg_ingest_code_section", {**SECTION, "section_id": "9%2E2"}),
     "chapter that names the district": ("kg_ingest_code_section", {
         **SECTION, "section_id": "8", "title": "R-9 Forged District", "level": 1,
         "raw_content": "The R-9 Forged District. The following uses are prohibited in the R-9 District:\n(1) Kiln.",

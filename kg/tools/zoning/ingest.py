@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
+from urllib.parse import unquote
 
 from pydantic import Field, WithJsonSchema
 from pyoxigraph import NamedNode
 
 from kg import loading
 from kg.errors import InvalidInputError, NotFoundError
+from kg.fuzzy_names import fold
 from kg.knowledge_graph import SENDER, KnowledgeGraph
+from kg.provenance import permissions
 from kg.retrieval.reader import Reader, clean_text
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.text import quoted
-from kg.tools.zoning.municipalities import MunicipalityName, StateName, find_place, get_section_key
+from kg.tools.zoning.municipalities import MunicipalityName, StateName, find_place, find_section, get_section_key
 from kg.vocabulary import EXTRACTED, SOURCED
+from kg.zoning_summaries import code_tree
 
 MOST_ENTRIES: Final = 5_000
 SHOWN_NOTES: Final = 50
@@ -207,6 +213,8 @@ def _receive(
     try:
         place = find_place(reader, name, state)
         name, letters = place.name, place.short_state or letters
+        if kind == "section":
+            _refuse_alike(reader.kg, place.iri, entries[0]["section_id"])
         if not place.key.startswith("us-"):
             state = "-".join(place.key.split("-")[:2]).upper()
     except NotFoundError as error:
@@ -224,6 +232,24 @@ def _receive(
     done["state"] = letters
     done["sent_by"], done["notes"] = sent_by, [*notes, *done["warnings"]]
     return done
+
+
+def _refuse_alike(kg: KnowledgeGraph, municipality: str, section_id: str) -> None:
+    """Raise ForbiddenError if a number is that of a section of the operator in other letters: § 9.2, 9.2., ９.２.
+
+    Readers who write it so would get the text of the caller.
+    """
+    author = permissions.get_author()
+    if author is None:
+        return
+    tree = code_tree.cached_tree(kg, municipality)
+    number = unicodedata.normalize("NFKC", unquote(section_id)).strip().rstrip(".")
+    with suppress(NotFoundError, InvalidInputError):
+        found = tree.sections[find_section(tree, number)]
+        graph = NamedNode(found.graph)
+        is_other = get_section_key(found.iri) != section_id.strip() and fold(found.title) != fold(number)
+        if is_other and not permissions.find_attributed(kg.store, [graph]):
+            permissions.refuse_foreign([graph], author)
 
 
 def _find_too_long(entry: Any) -> str | None:
