@@ -87,9 +87,6 @@ _NOWHERE: Final = re.compile(
 _EVERYWHERE: Final = re.compile(
     r"\b(?:in|within|for) (?:all|any|every|each) (?:other )?(?:zoning )?(?:districts?|zones?)\b", re.IGNORECASE
 )
-_BY_NAME: Final = re.compile(
-    r"(?:[Ii]n|[Ww]ithin) (?:(?:the|an?|any|all|each|every) )?(?P<name>[^.;:]{2,60} (?i:districts?|zones?))"
-)
 _REST_OF_HEADING: Final = re.compile(r"(?: [A-Za-z&/,'’-]+){0,9}? ?(?:districts?|zones?|overlay)?[.:]?", re.IGNORECASE)
 _PLACE_AND_COLON: Final = re.compile(r"[^.:;\d]{0,40}\b(?:districts?|zones?)\b[^.;\d]{0,60}:", re.IGNORECASE)
 _ENUMERATED: Final = re.compile(
@@ -301,18 +298,6 @@ def _of_known(known: Mapping[str, District]) -> _Patterns:
     return _patterns(tuple([(code, district.name) for code, district in known.items()]))
 
 
-def codes_of_section(section: Section, known: Mapping[str, District], above: Sequence[Section] = ()) -> Sequence[str]:
-    """Find the codes of the districts that a section is about: by its heading, its first lines, or the headings above
-    it."""
-    if codes := codes_in_title(section.title, known):
-        return codes
-    if codes := list(
-        dict.fromkeys(code for _, _, codes in find_line_starts(section.text) for code in codes if code in known)
-    ):
-        return codes
-    return next((codes for each in above if (codes := codes_in_title(each.title, known))), ())
-
-
 def codes_in_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
     """Find the codes of the districts that a heading is about."""
     if not title or not known:
@@ -355,21 +340,6 @@ def find_places(text: str, start: int, end: int, known: Mapping[str, District]) 
     if found:
         return list(dict.fromkeys(found))
     return () if _EVERYWHERE.search(text, start, end) else None
-
-
-def parse_place(words: str, known: Mapping[str, District]) -> Sequence[str]:
-    """Parse words that are a place and nothing else, such as ``in the R-1 and R-2 districts``, into districts.
-
-    The districts are given by code, or one by a name that only it has.
-    """
-    if not known:
-        return ()
-    patterns = _of_known(known)
-    if match := patterns.placed.fullmatch(words):
-        return _known_codes(match["codes"], known)
-    named_one = _BY_NAME.fullmatch(words)
-    code = patterns.names.get(plain_name(named_one["name"])) if named_one else None
-    return () if code is None else [code]
 
 
 def parse_leading_codes(words: str, known: Mapping[str, District]) -> tuple[Sequence[str], int]:
@@ -433,14 +403,6 @@ def find_column_codes(
             }
             return number, {place: found.get(place) or letters[place] for place in heads if place in {*found, *letters}}
     return None
-
-
-def find_columns(
-    grid: Sequence[Sequence[Cell | None]], known: Mapping[str, District]
-) -> tuple[int, Mapping[int, str]] | None:
-    """Find the header row that names districts, and the first district of each of its columns."""
-    found = find_column_codes(grid, known)
-    return None if found is None else (found[0], {place: codes[0] for place, codes in found[1].items()})
 
 
 def _of_head(words: str, known: Mapping[str, District]) -> Sequence[str]:

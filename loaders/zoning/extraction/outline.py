@@ -84,11 +84,6 @@ class Outline(Generic[T]):
                 return depth
         return len(self.frames)
 
-    def is_parent(self, label: str, following: str) -> bool:
-        """Check whether the line after one with this label is below it."""
-        alike = _style(label) == _style(following) or _is_next(following, label)
-        return bool(label and following) and not alike and self.find_depth(following) == len(self.frames)
-
     def enter(self, label: str) -> None:
         """Leave the lines that a line with this label is not below."""
         depth = self.find_depth(label)

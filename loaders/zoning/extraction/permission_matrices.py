@@ -133,7 +133,7 @@ def _join_tables(section: Section, known: Mapping[str, District]) -> Iterator[_J
         between = between[find_label_end(between, 0, len(between)) :]
         if (
             joined is not None
-            and naming.find_columns(grid, known) is None
+            and naming.find_column_codes(grid, known) is None
             and len(between) <= _GROUP
             and not re.search(r"[\n.:]", between)
             and len(grid[0] if grid else ()) == len(joined.rows[0] if joined.rows else ())
@@ -153,7 +153,7 @@ class _Matrix:
 
     grid: Sequence[Sequence[Cell | None]]
     header: int
-    districts: Mapping[int, str]
+    districts: Mapping[int, Sequence[str]]
     words: Sequence[str]
     """The words of its cells for districts."""
 
@@ -166,12 +166,12 @@ def is_matrix(section: Section, table: Table, known: Mapping[str, District]) -> 
 def _parse_matrix(section: Section, table: _Joined, known: Mapping[str, District]) -> _Matrix | None:
     """Parse a table as a matrix of uses. None for any other table."""
     grid = table.grid()
-    columns = naming.find_columns(grid, known)
+    columns = naming.find_column_codes(grid, known)
     if columns is None:
         turned = [
             [row[place] if place < len(row) else None for row in grid] for place in range(len(grid[0]) if grid else 0)
         ]
-        columns = naming.find_columns(turned, known)
+        columns = naming.find_column_codes(turned, known)
         grid = turned if columns is not None else grid
     if columns is None and (above := _find_header_above(section, table, known)):
         columns = -1, above
@@ -204,10 +204,11 @@ def _in_matrix(
             continue  # a group heading, or a row without a mark for any district
         beside = [each.text.strip(" .") for each in row[last + 1 :] if each is not None and each not in own]
         told = [words for words in dict.fromkeys(beside) if any(map(str.isalnum, words))]
-        for place, code in districts.items():
+        for place, codes in districts.items():
             cell = row[place] if place < len(row) else None
             if cell is not None and cell is not use:
-                yield from _parse_cell(section, use, cell, code, legend, notes, told)
+                for code in (each for each in codes if each in known):
+                    yield from _parse_cell(section, use, cell, code, legend, notes, told)
 
 
 def is_header_short(grid: Sequence[Sequence[Cell | None]], header: int) -> bool:
@@ -220,13 +221,13 @@ def is_header_short(grid: Sequence[Sequence[Cell | None]], header: int) -> bool:
     return bool(below) and max(ends[:header], default=-1) < below[0][0]
 
 
-def _find_header_above(section: Section, table: _Joined, known: Mapping[str, District]) -> Mapping[int, str]:
+def _find_header_above(section: Section, table: _Joined, known: Mapping[str, District]) -> Mapping[int, Sequence[str]]:
     """Find the districts of the columns in a line above a table: ``USE RA VR VC``. In a PDF it may be plain text."""
     width = len(table.rows[0]) if table.rows else 0
     for line in reversed(get_lines_before(section.text, table.start, _LINES_ABOVE)):
         codes = line.split()[1 - width :] if width > 2 else []
         if len(codes) == width - 1 and len(line.split()) >= width and all(code in known for code in codes):
-            return dict(enumerate(codes, 1))
+            return {place: [code] for place, code in enumerate(codes, 1)}
     return {}
 
 

@@ -428,9 +428,7 @@ def _is_heading_of(words: str, where: Place, known: Mapping[str, District], *, l
         rest = re.sub(rf"(?<![\w-]){re.escape(code)}(?![\w-])", " ", rest)
     names = {word for code in where[1] for word in re.findall(r"[a-z]+", plain_name(known[code].name))}
     left = [word for word in re.findall(r"[a-z]+", plain_name(rest)) if word not in names]
-    return all(
-        re.fullmatch(rf"in|the|an?|within|and|or|for|uses?|of|all|any|each|both|zon\w+|{_STEM}", word) for word in left
-    )
+    return all(_FILLER.fullmatch(word) for word in left)
 
 
 def _find_parts(

@@ -32,7 +32,6 @@ from kg.search.index_sync import Progress
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import EXTRACTED, KG, PROV, mint, sha256
 from kg.zoning_summaries.writers import open_chat
-from loaders.zoning.extraction.districts import codes_of_section
 from loaders.zoning.extraction.facts import find_facts
 from loaders.zoning.extraction.model_answers import (
     INSTRUCTIONS,
@@ -46,6 +45,7 @@ from loaders.zoning.extraction.model_answers import (
     split_windows,
 )
 from loaders.zoning.extraction.model_facts import find_unsure
+from loaders.zoning.extraction.section_scope import find_scopes
 from loaders.zoning.graph.derive import CodesRead, Findings, merge_districts
 from loaders.zoning.graph.model_readings import Reading, build_reading, get_reading_graph, load_readings
 from loaders.zoning.graph.rule_quads import STANDARD_TYPES
@@ -269,7 +269,15 @@ class _Extraction:
                 self.report.waiting += 1
                 continue
             questions -= len(windows)
-            yield _Task(section, list(dict.fromkeys((*codes_of_section(section, known, above), *known))), windows)
+            yield _Task(
+                section,
+                [
+                    *dict.fromkeys(
+                        (*(code for scope in find_scopes(section, known, above) for code in scope.codes), *known)
+                    )
+                ],
+                windows,
+            )
 
     def _is_current(self, reading: Reading, section: Section) -> bool:
         """Whether a reading is of the text as it is, by this model with these instructions."""
