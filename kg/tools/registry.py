@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from kg.connectors import names
@@ -59,6 +60,10 @@ RESEARCH_TOKENS: Final = 10_000
 """Size of a text in the deep-research contract, whose clients cannot ask for more."""
 
 
+_ingester: Final = partial(Tool, kind="long", scope="write", writes=RECORDS)
+"""Builds a tool that stores records, which may take long."""
+
+
 def _canonical(name: str, function: Callable[..., Any], title: str, kind: Kind = "own") -> Tool:
     """Build the tool that answers under a canonical name, with the tags and scopes of all servers that have it."""
     made = names.TOOLS[name]
@@ -103,46 +108,11 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(speakers.list_speakers, "Speakers", frozenset({PARLIAMENT})),
     Tool(speakers.speech_stats, "Speech statistics", frozenset({PARLIAMENT})),
     Tool(votes.how_voted, "Votes by name", frozenset({PARLIAMENT})),
-    Tool(
-        ingest.ingest_speech,
-        "Ingest speeches",
-        frozenset({PARLIAMENT, "ingestion", "admin", "stable"}),
-        kind="long",
-        scope="write",
-        writes=RECORDS,
-    ),
-    Tool(
-        zoning_ingesting.kg_ingest_code_section,
-        "Ingest a section",
-        frozenset({ZONING}),
-        kind="long",
-        scope="write",
-        writes=RECORDS,
-    ),
-    Tool(
-        zoning_ingesting.kg_ingest_use_permissions,
-        "Ingest permissions",
-        frozenset({ZONING}),
-        kind="long",
-        scope="write",
-        writes=RECORDS,
-    ),
-    Tool(
-        zoning_ingesting.kg_ingest_dimensional_standards,
-        "Ingest standards",
-        frozenset({ZONING}),
-        kind="long",
-        scope="write",
-        writes=RECORDS,
-    ),
-    Tool(
-        zoning_ingesting.kg_ingest_definitions,
-        "Ingest definitions",
-        frozenset({ZONING}),
-        kind="long",
-        scope="write",
-        writes=RECORDS,
-    ),
+    _ingester(ingest.ingest_speech, "Ingest speeches", frozenset({PARLIAMENT, "ingestion", "admin", "stable"})),
+    _ingester(zoning_ingesting.kg_ingest_code_section, "Ingest a section", frozenset({ZONING})),
+    _ingester(zoning_ingesting.kg_ingest_use_permissions, "Ingest permissions", frozenset({ZONING})),
+    _ingester(zoning_ingesting.kg_ingest_dimensional_standards, "Ingest standards", frozenset({ZONING})),
+    _ingester(zoning_ingesting.kg_ingest_definitions, "Ingest definitions", frozenset({ZONING})),
     Tool(
         zoning_summaries.kg_build_summaries,
         "Build summaries",
@@ -171,8 +141,8 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(hybrid.hybrid_query, "Search files and relations", frozenset({DOCUMENTS}), max_tokens=READING_TOKENS),
     Tool(entities.entity_lookup, "Entities by name", frozenset({DOCUMENTS})),
     Tool(entities.explain_entity, "Explain an entity", frozenset({DOCUMENTS})),
-    Tool(files.ingest_docs, "Ingest files", frozenset({DOCUMENTS}), kind="long", scope="write", writes=RECORDS),
-    Tool(files.extract_and_link, "Find entities", frozenset({DOCUMENTS}), kind="long", scope="write", writes=(ALL,)),
+    _ingester(files.ingest_docs, "Ingest files", frozenset({DOCUMENTS})),
+    _ingester(files.extract_and_link, "Find entities", frozenset({DOCUMENTS}), writes=(ALL,)),
     Tool(ingestion.status, "State of the files", frozenset({DOCUMENTS})),
     Tool(list_resources, "Contents", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS, SPARQL})),
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE, SPARQL})),

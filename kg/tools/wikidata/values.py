@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import month_abbr, month_name
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -12,16 +13,8 @@ from kg.calendar_dates import PRECISIONS, YEAR, Calendar, Comparison, Date, coun
 from kg.fuzzy_names import fold
 
 _MONTHS: Final = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january jan", "february feb", "march mar", "april apr", "may", "june jun", "july jul", "august aug",
-            "september sep sept", "october oct", "november nov", "december dec",
-        ),
-        1,
-    )
-    for name in names.split()
-}  # fmt: skip
+    name.lower(): number for names in (month_name, month_abbr) for number, name in enumerate(names) if name
+} | {"sept": 9}
 _MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _PRECISIONS: Final = {name: number for number, name in PRECISIONS.items()}
 _BC: Final = r"b\.?\s?c\.?(?:\s?e\.?)?"
