@@ -588,9 +588,10 @@ def extract(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Ask a chat model which uses, standards and definitions the unsure sections of a code state.
+    """Ask a chat model which uses, standards and definitions the sections of a code state.
 
-    Only facts that the text confirms are kept. They confirm or dispute those of the rules, or wait for a review.
+    Only claims whose quotations are in the text are kept. They are unconfirmed until a review, or until another reader
+    agrees.
     """
     from loaders.zoning.graph.chat_extraction import extract as ask
 
@@ -610,8 +611,8 @@ def extract(
             output.say(f"And {output.counted(more, 'section')} more. --json lists all.")
         if document["waiting"]:
             output.say("kg: Run the same command again to continue with the waiting sections.")
-        if document["added"]:
-            output.say("kg: The added facts are listed as unsure. Review them with kg review.")
+        if document["claimed"]:
+            output.say("kg: The claims are listed as unsure. Review them with kg review.")
     if document["failed"] or document["waiting"]:
         raise typer.Exit(output.SOME_REJECTED)
 

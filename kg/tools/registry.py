@@ -39,7 +39,7 @@ from kg.tools.wikidata import verify as wikidata_facts
 from kg.tools.zoning import citations as zoning_relations
 from kg.tools.zoning import compare as zoning_comparison
 from kg.tools.zoning import ingest as zoning_ingesting
-from kg.tools.zoning import provisions
+from kg.tools.zoning import provisions, reading_tasks
 from kg.tools.zoning import sections as zoning_sections
 from kg.tools.zoning import summaries as zoning_summaries
 from kg.vocabulary import GENERATED, SOURCED
@@ -55,6 +55,9 @@ RESEARCH: Final = "research"
 
 RECORDS: Final = (SOURCED, SHARED)
 """The families of graphs that tools write which store records."""
+
+READINGS: Final = (*RECORDS, GENERATED)
+"""The same, for tools that also take the readings of sections."""
 
 RESEARCH_TOKENS: Final = 10_000
 """Size of a text in the deep-research contract, whose clients cannot ask for more."""
@@ -110,9 +113,11 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(votes.how_voted, "Votes by name", frozenset({PARLIAMENT})),
     _ingester(ingest.ingest_speech, "Ingest speeches", frozenset({PARLIAMENT, "ingestion", "admin", "stable"})),
     _ingester(zoning_ingesting.kg_ingest_code_section, "Ingest a section", frozenset({ZONING})),
-    _ingester(zoning_ingesting.kg_ingest_use_permissions, "Ingest permissions", frozenset({ZONING})),
-    _ingester(zoning_ingesting.kg_ingest_dimensional_standards, "Ingest standards", frozenset({ZONING})),
-    _ingester(zoning_ingesting.kg_ingest_definitions, "Ingest definitions", frozenset({ZONING})),
+    _ingester(zoning_ingesting.kg_ingest_use_permissions, "Ingest permissions", frozenset({ZONING}), writes=READINGS),
+    _ingester(
+        zoning_ingesting.kg_ingest_dimensional_standards, "Ingest standards", frozenset({ZONING}), writes=READINGS
+    ),
+    _ingester(zoning_ingesting.kg_ingest_definitions, "Ingest definitions", frozenset({ZONING}), writes=READINGS),
     Tool(
         zoning_summaries.kg_build_summaries,
         "Build summaries",
@@ -137,6 +142,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(review.list_claims, "Claims to review", frozenset({ZONING, DOCUMENTS})),
     Tool(review.review_claim, "Review a claim", frozenset({ZONING, DOCUMENTS}), scope="admin", writes=(CURATED,)),
     Tool(zoning_summaries.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
+    Tool(reading_tasks.zoning_reading_tasks, "Sections to read", frozenset({ZONING}), max_tokens=READING_TOKENS),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
     Tool(hybrid.hybrid_query, "Search files and relations", frozenset({DOCUMENTS}), max_tokens=READING_TOKENS),
     Tool(entities.entity_lookup, "Entities by name", frozenset({DOCUMENTS})),

@@ -54,8 +54,7 @@ def test_a_command_without_an_endpoint_tells_how_to_configure_one(data: Path, mo
 
 
 def test_a_run_reports_what_was_read_and_a_failed_one_ends_with_3(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    use = {"at": 0, "words": "smithies"}
-    said = {"uses": [{"district": "R-1", "use": use, "level": "byRight", "words": {"at": 0, "words": "Permitted"}}]}
+    said = {"permissions": [{"district": "R-1", "use": "smithies", "permission": "permitted", "quotations": [LAW]}]}
     answers = [completion("No."), completion("No."), completion(json.dumps(said))]
     server = StandIn(*answers)
     chat = {"chat_url": HttpUrl(server.url), "chat_model": "small"}
@@ -66,9 +65,9 @@ def test_a_run_reports_what_was_read_and_a_failed_one_ends_with_3(data: Path, mo
         assert reason["section_id"] == "4"
         done = run(monkeypatch, data, "--json", **chat)
         assert done.exit_code == 0
-        assert {name: json.loads(done.stdout)[name] for name in ("read", "added", "failed", "waiting")} == {
+        assert {name: json.loads(done.stdout)[name] for name in ("read", "claimed", "failed", "waiting")} == {
             "read": 1,
-            "added": 1,
+            "claimed": 1,
             "failed": [],
             "waiting": 0,
         }

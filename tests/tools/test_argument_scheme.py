@@ -82,6 +82,7 @@ REQUIRED: Final[dict[str, dict[str, Any]]] = {
     "kg_traverse_hierarchy": BEND,
     "kg_find_related": {**BEND, "section_id": "17.12.040"},
     "kg_search_by_topic": {**BEND, "query": "fences"},
+    "zoning_reading_tasks": BEND,
     "hybrid_query": {"q": "tide pumps"},
     "entity_lookup": {"q": "strainer"},
     "explain_entity": {"entity_id": "strainer"},

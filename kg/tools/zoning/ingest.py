@@ -64,20 +64,23 @@ def _schema(properties: Mapping[str, Mapping[str, Any]], optional: int) -> dict[
 
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+_QUOTATIONS: Final = {"type": "array", "items": _TEXT}
 _PERMISSION: Final = {
     "district": _TEXT, "use": _TEXT, "permission": _TEXT, "conditions": {"type": "array", "items": _TEXT},
-    "review_section": _TEXT, "section_ref": _TEXT,
+    "review_section": _TEXT, "section_ref": _TEXT, "quotations": _QUOTATIONS,
 }  # fmt: skip
 _STANDARD: Final = {
     "district": _TEXT, "standard_type": _TEXT, "value": {"anyOf": [_TEXT, {"type": "number"}]}, "unit": _TEXT,
-    "section_ref": _TEXT,
+    "section_ref": _TEXT, "quotations": _QUOTATIONS,
 }  # fmt: skip
-_DEFINITION: Final = {"term": _TEXT, "definition_text": _TEXT, "section_ref": _TEXT}
+_DEFINITION: Final = {
+    "term": _TEXT, "definition_text": _TEXT, "section_ref": _TEXT, "quotations": _QUOTATIONS,
+}  # fmt: skip
 _MANY: Final = Field(min_length=1, max_length=MOST_ENTRIES)
 
-Permissions = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_PERMISSION, 3))]
-Standards = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_STANDARD, 1))]
-Definitions = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_DEFINITION, 1))]
+Permissions = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_PERMISSION, 4))]
+Standards = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_STANDARD, 2))]
+Definitions = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_DEFINITION, 2))]
 
 
 class EntryOutcome(Lean):

@@ -54,7 +54,7 @@ class RuleEvidence(Lean):
     section_iri: str | None = None
     section_status: str | None = None
     spans: list[Span] | None = None
-    basis: str = Field(description="stated (by the source) or extracted (from text)")
+    basis: str = Field(description="stated (by the source), extracted (from text), or read by NAME, unconfirmed")
     recorded_in: str | None = Field(None, description="Column or row of a table")
     method: str | None = None
     confidence: float | None = None
@@ -207,7 +207,7 @@ def build_evidence(rule: Rule, origin: Origin, status: str | None = None) -> Rul
         section_iri=section,
         section_status=status,
         spans=rule.spans() or None,
-        basis="extracted" if rule.graph.startswith(EXTRACTED) else "stated",
+        basis=_describe_basis(rule),
         recorded_in=rule.one(KG.recordedIn),
         method=rule.one(KG.method),
         confidence=None if confidence is None else float(confidence),
@@ -217,6 +217,16 @@ def build_evidence(rule: Rule, origin: Origin, status: str | None = None) -> Rul
         fetched_at=origin.fetched_at,
         sent_by=origin.sent_by,
     )
+
+
+def _describe_basis(rule: Rule) -> str:
+    if not rule.graph.startswith(EXTRACTED):
+        return "stated"
+    readers = (rule.one(KG.method) or "").partition("reading/")[2]
+    if not readers:
+        return "extracted"
+    confirmed = rule.one(KG.reviewStatus) is not None or ", " in readers
+    return f"read by {readers}" + ("" if confirmed else ", unconfirmed")
 
 
 def load_evidence(reader: Reader, rules: Sequence[Rule]) -> list[RuleEvidence]:

@@ -1,58 +1,46 @@
-"""Asks the chat endpoint about sections of a code that the rules are unsure of, and commits its readings of them.
+"""Reads sections of a code with the chat endpoint, as an agent does with the tools, and commits its readings.
 
-A section is asked about if it has a measure, words that give a level or the form of a definition where the rules found
-nothing, or nothing sure. Its answers are stored as a reading (`model_readings`); the findings that follow from the
-reading and the rules together are committed with it. An interrupted run keeps its answers, and the next one
-continues. The mode "rules" removes the readings.
+A section is asked about if its text may state a use, a standard or a definition. The answer has entries of the
+ingestion tools with quotations, and each is checked like those of an agent (`readings.check`). An interrupted run keeps
+its answers, and the next one continues. The mode "rules" removes the readings of models.
 """
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import cache
 from typing import Any, Final, Literal
 
-from pyoxigraph import Literal as Text
-from pyoxigraph import NamedNode, Quad
-
-from kg import bundle
-from kg.errors import InvalidInputError, NotFoundError, QuadciteError, UpstreamError
+from kg.errors import InvalidInputError, NotFoundError, QuadciteError, RecordError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.findings import commit_reviewed
-from kg.provenance.load_records import Agent, RecordOrigin, Run, timestamp
-from kg.provenance.promotion import build_load_patch
+from kg.provenance.load_records import Agent, Run
 from kg.remote.chat import ChatEndpoint
 from kg.search.index_sync import Progress
-from kg.shacl.shapes import Shapes
-from kg.vocabulary import EXTRACTED, KG, PROV, mint, sha256
+from kg.vocabulary import mint, sha256
+from kg.zoning_summaries.prompts import READING_FORM
 from kg.zoning_summaries.writers import open_chat
-from loaders.zoning.extraction.facts import find_facts
-from loaders.zoning.extraction.model_answers import (
-    INSTRUCTIONS,
-    MAX_TOKENS,
-    PROMPT_SHA256,
-    Proposals,
-    Span,
-    build_question,
-    parse_answer,
-    split_segments,
-    split_windows,
+from loaders.zoning.extraction.measures import find_measures
+from loaders.zoning.extraction.permission_levels import level_of
+from loaders.zoning.extraction.section_scope import Scope
+from loaders.zoning.graph.derive import merge_districts
+from loaders.zoning.graph.reading_commits import commit_readings
+from loaders.zoning.graph.readings import (
+    Claim,
+    Kind,
+    Reading,
+    check,
+    load_readings,
 )
-from loaders.zoning.extraction.model_facts import find_unsure
-from loaders.zoning.extraction.section_scope import find_scopes
-from loaders.zoning.graph.derive import CodesRead, Findings, merge_districts
-from loaders.zoning.graph.model_readings import Reading, build_reading, get_reading_graph, load_readings
 from loaders.zoning.graph.rule_quads import STANDARD_TYPES
 from loaders.zoning.graph.stated_districts import load_stated
 from loaders.zoning.graph.stored_codes import Code, Codes
-from loaders.zoning.graph.text_findings import find_legends
-from loaders.zoning.readers.code_model import DOMAIN, Section
+from loaders.zoning.readers.code_model import Section
 
 Mode = Literal["chat", "rules"]
 
@@ -62,6 +50,22 @@ BATCH: Final = 20
 """Sections that are committed together."""
 MAX_WINDOWS: Final = 10
 """Maximum questions about one section."""
+WINDOW: Final = 12_000
+"""Maximum characters of the text in one question, if no line is longer."""
+MAX_ANSWER: Final = 100_000
+"""Maximum characters of an answer."""
+MAX_TOKENS: Final = 4_000
+"""Maximum tokens of an answer."""
+_LISTS: Final[Mapping[str, Kind]] = {
+    "permissions": "permission", "standards": "standard", "definitions": "definition",
+}  # fmt: skip
+# Its hash is stored with every reading: a change causes every section to be asked again.
+INSTRUCTIONS: Final = f"""\
+{READING_FORM}
+Answer with one JSON object and nothing else: {{"permissions": [{{"district", "use", "permission", "conditions", \
+"quotations"}}], "standards": [{{"district", "standard_type", "value", "unit", "quotations"}}], "definitions": \
+[{{"term", "definition_text", "quotations"}}]}}. The text is between two lines that begin with "=====\"."""
+PROMPT_SHA256: Final = sha256(INSTRUCTIONS)
 TRIES: Final = 2
 """Attempts of a model to answer a question in the form asked for before the section fails."""
 ENOUGH_FAILURES: Final = 5
@@ -79,8 +83,8 @@ class ExtractionReport:
     run: str | None = None
     sections: int = 0
     """Sections of the code."""
-    unsure: int = 0
-    """Sections with text that the rules are unsure of or silent on."""
+    asked: int = 0
+    """Sections whose text may state a fact."""
     current: int = 0
     """Those that this model has read already."""
     read: int = 0
@@ -88,18 +92,10 @@ class ExtractionReport:
     """Sections that were not asked about: the number of questions, the time or the endpoint did not suffice."""
     failed: dict[str, str] = field(default_factory=dict)
     """Reasons by section."""
-    proposed: int = 0
-    """Facts in answers with all quotes in the text."""
+    claimed: int = 0
+    """Claims that passed the checks. They are unconfirmed until a review, or until another reader agrees."""
     refused: int = 0
-    """Entries of answers that were dropped: of another form, or with a quote that is not in the text."""
-    unconfirmed: int = 0
-    """Proposed facts that the text does not confirm. They have no effect."""
-    agreed: int = 0
-    """Facts of the rules with a higher confidence, because the model agrees."""
-    disputed: int = 0
-    """Facts of the rules with a lower confidence, because the model disagrees."""
-    added: int = 0
-    """Facts of low confidence that only the model stated."""
+    """Entries of answers that did not pass."""
     removed: int = 0
     """Readings that were removed."""
     requests: int = 0
@@ -165,11 +161,13 @@ def extract_in_turns(
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A section to ask about, with the texts of its questions."""
+    """A section to ask about, with the texts of its questions, and the checks of its answers."""
 
     section: Section
+    above: Sequence[Section]
+    windows: Sequence[str]
+    check: Callable[[Kind, Mapping[str, Any]], Claim]
     districts: Sequence[str]
-    windows: Sequence[Sequence[Span]]
 
 
 class _Extraction:
@@ -204,25 +202,33 @@ class _Extraction:
     def withdraw(self) -> None:
         """Remove all readings, so that the rules alone decide."""
         stored = load_readings(self.kg.store, self.code.name)
-        self.keep(dict.fromkeys(stored))
-        self.report.removed = len(stored)
+        several = {
+            (key, each.reader): None
+            for key, found in stored.items()
+            for each in found
+            if each.reader.startswith("chat/")
+        }
+        commit_readings(self.kg, self.code.name, several, self.prov_run, self.exclusive)
+        self.report.removed = len(several)
 
     def ask(self, endpoint: ChatEndpoint, anew: bool, questions: int) -> None:
-        """Ask about the sections that the rules are unsure of, and commit the readings as they come."""
+        """Ask about the sections that may state a fact, and commit the readings as they come."""
         tasks = list(self._plan(anew, questions))
-        made: dict[str, Reading] = {}
+        made: dict[tuple[str, str], Reading | None] = {}
         done = 0
         threads = ThreadPoolExecutor(self.kg.settings.chat_concurrency, "readings")
         asked = {threads.submit(self.attempt, endpoint, task): task for task in tasks}
 
-        def take(answered: Future[Proposals | None]) -> None:
+        def take(answered: Future[Sequence[Claim] | None]) -> None:
             task = asked.pop(answered)
             if answered.cancelled():
                 self.report.waiting += 1
             elif (found := answered.result()) is not None:
-                made[task.section.key] = Reading(self.method, PROMPT_SHA256, sha256(task.section.text), found)
-                self.report.proposed += len(found)
-                self.report.refused += found.refused
+                key = task.section.key
+                empty = Reading(self.method, sha256(task.section.text), (), PROMPT_SHA256)
+                made[key, self.method] = empty.add(found)
+                self.report.claimed += len(found)
+                self.report.read += 1
 
         try:
             for answered in as_completed(list(asked), timeout=max(0.0, self.end - time.monotonic())):
@@ -253,46 +259,47 @@ class _Extraction:
         """Yield the sections to ask about, in document order, with as many questions as may be sent."""
         stored = load_readings(self.kg.store, self.code.name)
         known = merge_districts(self.code.districts, load_stated(self.kg.store, self.code.name))
+        scopes = self.code.find_scopes(known)
         for section in self.code.sections.values():
-            above = self.code.above(section.key)
-            facts = find_facts(section, known, above, find_legends(section, self.code.index))
-            unsure = find_unsure(section, facts, self.kg.settings.rule_confidence)
-            windows = split_windows(split_segments(section.text), unsure)[:MAX_WINDOWS] if unsure else ()
-            if not windows:
+            if not _may_state(section.text):
                 continue
-            self.report.unsure += 1
-            reading = stored.get(section.key)
-            if not anew and reading is not None and self._is_current(reading, section):
+            self.report.asked += 1
+            windows = split_windows(section.text)[:MAX_WINDOWS]
+            if not anew and any(self._is_current(each, section) for each in stored.get(section.key, ())):
                 self.report.current += 1
                 continue
             if len(windows) > questions:
                 self.report.waiting += 1
                 continue
             questions -= len(windows)
-            yield _Task(
-                section,
-                [
-                    *dict.fromkeys(
-                        (*(code for scope in find_scopes(section, known, above) for code in scope.codes), *known)
-                    )
-                ],
-                windows,
-            )
+            above, around = self.code.above(section.key), scopes.get(section.key, ())
+
+            def checked(
+                kind: Kind,
+                entry: Mapping[str, Any],
+                section: Section = section,
+                above: Sequence[Section] = above,
+                around: Sequence[Scope] = around,
+            ) -> Claim:
+                return check(kind, entry, section, above, known, around)
+
+            codes = [code for scope in around for code in scope.codes]
+            yield _Task(section, above, windows, checked, list(dict.fromkeys((*codes, *known))))
 
     def _is_current(self, reading: Reading, section: Section) -> bool:
         """Whether a reading is of the text as it is, by this model with these instructions."""
-        return reading.is_of(section) and (reading.method, reading.prompt_sha256) == (self.method, PROMPT_SHA256)
+        return reading.is_of(section) and (reading.reader, reading.form_sha256) == (self.method, PROMPT_SHA256)
 
-    def attempt(self, endpoint: ChatEndpoint, task: _Task) -> Proposals | None:
+    def attempt(self, endpoint: ChatEndpoint, task: _Task) -> Sequence[Claim] | None:
         """Ask about one section. None if it failed, or if the endpoint is no longer called."""
-        found = Proposals()
+        found: list[Claim] = []
         for window in task.windows:
             with self.lock:
                 if self.halt.is_set() or self.failures >= ENOUGH_FAILURES:
                     self.report.waiting += 1
                     return None
             try:
-                found = found.join(_ask(endpoint, task, window))
+                claims, refused = _ask(endpoint, task, window)
             except QuadciteError as error:
                 with self.lock:
                     if self.halt.is_set():
@@ -301,98 +308,88 @@ class _Extraction:
                     self.failures += isinstance(error, UpstreamError)
                     self.report.failed[mint("section", self.code.name, task.section.key).value] = str(error)
                 return None
+            found += claims
             with self.lock:
                 self.failures = 0
+                self.report.refused += refused
         return found
 
-    def keep(self, readings: Mapping[str, Reading | None]) -> None:
-        """Commit readings by section, None to remove one, with the findings that follow."""
-        if not readings:
-            return
-        store, name = self.kg.store, self.code.name
-        with self.exclusive():
-            code = Codes(self.kg.memory).load(store, name)
-            # A load may have changed the text since it was read.
-            valid = {
-                key: reading
-                for key, reading in readings.items()
-                if key in code.sections and (reading is None or reading.is_of(code.sections[key]))
-            }
-            found = self._derive(valid)
-            if refused := _find_invalid(found, {each.method for each in valid.values() if each is not None}):
-                for key in [key for key in valid if _extracted(name, key) in refused]:
-                    section = mint("section", name, key).value
-                    self.report.failed[section] = f"The answer violates a shape: {refused[_extracted(name, key)]}"
-                    del valid[key]
-                found = self._derive(valid)
-            replace = {graph: quads for graph, (quads, _) in found.items()}
-            origins = {graph: origin for graph, (_, origin) in found.items()}
-            now = timestamp(datetime.now(UTC))
-            for key, reading in valid.items():
-                graph = get_reading_graph(name, key)
-                replace[graph] = () if reading is None else build_reading(name, key, reading)
-                if reading is not None:
-                    said = [(KG.method, Text(reading.method)), (PROV.generatedAtTime, now)]
-                    origins[graph] = RecordOrigin("", (), (mint("graph", "src", DOMAIN, name, key),), said=said)
-            commit = commit_reviewed(store, replace, build_load_patch(self.prov_run, store, replace, origins))
-        if any(change.content_sha256 for change in commit.changes):
+    def keep(self, readings: Mapping[tuple[str, str], Reading | None]) -> None:
+        """Commit readings by section and reader."""
+        failed = commit_readings(self.kg, self.code.name, readings, self.prov_run, self.exclusive)
+        for key, message in failed.items():
+            self.report.failed[mint("section", self.code.name, key).value] = message
+        if readings and len(failed) < len(readings):
             self.report.run = self.prov_run.iri.value
-        for reading in valid.values():
-            if reading is not None:
-                self._count(reading)
-
-    def _derive(self, readings: Mapping[str, Reading | None]) -> dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]:
-        findings = Findings(CodesRead(), Codes(self.kg.memory))
-        return dict(findings.derive_again(self.kg.store, self.code.name, readings))
-
-    def _count(self, reading: Reading) -> None:
-        self.report.read += 1
-        self.report.unconfirmed += len(reading.proposals)
 
 
-def _ask(endpoint: ChatEndpoint, task: _Task, window: Sequence[Span]) -> Proposals:
-    """Ask one question. Raises UpstreamError, or InvalidInputError for answers of another form."""
-    section = task.section
-    question = build_question(
-        f"{section.number} {section.title}", section.text, window, task.districts, sorted(STANDARD_TYPES)
+def _may_state(text: str) -> bool:
+    """Whether a text may state a use, a standard or a definition."""
+    return (
+        _DEFINING.search(text) is not None
+        or any(level_of(line) is not None for line in text.splitlines())
+        or next(find_measures(text), None) is not None
     )
+
+
+_DEFINING: Final = re.compile(r"\bmeans?\b|[”\"]")
+
+
+def split_windows(text: str) -> list[str]:
+    """Split a text into the texts of questions, at ends of lines."""
+    windows: list[str] = []
+    for line in text.splitlines(keepends=True):
+        if not windows or len(windows[-1]) + len(line) > WINDOW:
+            windows.append("")
+        windows[-1] += line
+    return windows
+
+
+def build_question(task: _Task, window: str) -> str:
+    """Build the user message for part of a section: headings, districts and types of standards, and the text."""
+    path = " > ".join(f"{each.number} {each.title}".strip() for each in (*reversed(task.above), task.section))
+    mark = f"===== {sha256(window)[:16]}"
+    return (
+        f"Headings: {' '.join(path.split())[:600]}\n"
+        f"Districts: {', '.join(task.districts[:100]) or 'none known'}\n"
+        f"Types of standards: {', '.join(sorted(STANDARD_TYPES))}\n"
+        f"{mark} begin\n{window}\n{mark} end"
+    )
+
+
+def _ask(endpoint: ChatEndpoint, task: _Task, window: str) -> tuple[list[Claim], int]:
+    """Ask one question; return the claims that pass the checks, and the number of entries that do not.
+
+    Raises UpstreamError, or InvalidInputError for answers of another form.
+    """
+    question = build_question(task, window)
     for attempt in range(1, TRIES + 1):
         answer = endpoint.complete(INSTRUCTIONS, question, MAX_TOKENS)
         try:
-            return parse_answer(answer.text, section.text, window)
+            return _parse_answer(answer.text, task)
         except InvalidInputError:
             if attempt == TRIES:
                 raise
     raise AssertionError("the last attempt returns or raises")
 
 
-def _extracted(name: str, key: str) -> NamedNode:
-    return mint("graph", "ext", DOMAIN, name, key)
-
-
-def _find_invalid(
-    found: Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]], methods: set[str]
-) -> Mapping[NamedNode, str]:
-    """Find the graphs of findings in which a fact by one of these methods violates its shape, with the message."""
-    invalid: dict[NamedNode, str] = {}
-    for graph, (quads, _) in found.items():
-        if not graph.value.startswith(EXTRACTED):
-            continue
-        own: set[object] = {
-            quad.subject
-            for quad in quads
-            if quad.predicate == KG.method and isinstance(quad.object, Text) and quad.object.value in methods
-        }
-        own |= {quad.object for quad in quads if quad.subject in own and quad.predicate == KG.quantity}
-        if not own:
-            continue
-        for violation in _load_shapes().check([quad for quad in quads if quad.subject in own]):
-            if violation.blocks:
-                invalid[graph] = violation.message
-    return invalid
-
-
-@cache
-def _load_shapes() -> Shapes:
-    """Load the record shapes of codes, open to the evidence of a fact."""
-    return Shapes.load(bundle.folder("shapes") / "record-zoning.ttl", opened=True)
+def _parse_answer(answer: str, task: _Task) -> tuple[list[Claim], int]:
+    start, end = answer.find("{"), answer.rfind("}")
+    try:
+        found = json.loads(answer[start : end + 1]) if len(answer) <= MAX_ANSWER else None
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidInputError("The answer is not one JSON object of at most 100,000 characters.")
+    claims: list[Claim] = []
+    refused = 0
+    for name, kind in _LISTS.items():
+        entries = found.get(name)
+        for entry in entries if isinstance(entries, list) else ():
+            try:
+                if not isinstance(entry, dict):
+                    raise RecordError("Not an object.")
+                claims.append(task.check(kind, entry))
+            except RecordError:
+                refused += 1
+    return claims, refused

@@ -3,8 +3,8 @@
 The findings of a section are in ``graph/ext/zoning/{municipality}/{section}`` and are removed with the section, as are
 the edges promoted from its claims (`kg.provenance.promotion`). A citation is resolved among all sections of the
 municipality, stored or in the current load. Its districts are those named by its sections or stated by its tables. When
-sections or districts are added or removed, only the sections that cite or name them are extracted again. The reading
-of a section by a chat model (`loaders.zoning.graph.model_readings`) is part of each extraction of the same text.
+sections or districts are added or removed, only the sections that cite or name them are extracted again. The
+readings of a section (`loaders.zoning.graph.readings`) are part of each extraction of the same text.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from loaders.zoning.extraction.districts import District, DistrictList, find_who
 from loaders.zoning.extraction.permission_matrices import is_legend
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities, merge, state_of
-from loaders.zoning.graph.model_readings import Reading, get_reading_graph, load_readings
+from loaders.zoning.graph.readings import Reading, build_read_rules, get_reading_graph, load_readings
 from loaders.zoning.graph.scope_quads import build_district_list, build_scopes
 from loaders.zoning.graph.stated_districts import Stated, find_stated, load_stated
 from loaders.zoning.graph.stored_codes import Code, Codes, has_sections
@@ -74,8 +74,8 @@ class _Work:
     stated: Stated
     districts: Mapping[str, District]
     """The districts used in the last extraction."""
-    readings: Mapping[str, Reading]
-    """Readings of sections by a model, by key."""
+    readings: Mapping[str, Sequence[Reading]]
+    """Readings of sections, by key."""
     scopes: Mapping[str, Sequence[Scope]] = field(default_factory=dict)
     """Scopes of the sections, as used in the last extraction."""
     listed: DistrictList | None = None
@@ -162,15 +162,14 @@ class Findings:
                     made[graph] = quads, RecordOrigin("", (), (source,))
         return {**made, **find_withdrawn(store, replace)}
 
-    def derive_again(self, store: Store, name: str, readings: Mapping[str, Reading | None]) -> Derived:
-        """Build the findings of stored sections again, by key, each with this reading in place of the stored one.
+    def derive_again(self, store: Store, name: str, readings: Mapping[str, Sequence[Reading]]) -> Derived:
+        """Build the findings of stored sections again, by key, each with these readings in place of the stored ones.
 
         A reading of another text, and one of a section that is gone, is left out.
         """
         self._verdicts = Verdicts.load(store.query)
         work = self._load_work(store, name)
-        work.readings = {**work.readings, **{key: each for key, each in readings.items() if each is not None}}
-        work.readings = {key: each for key, each in work.readings.items() if readings.get(key, each) is not None}
+        work.readings = {**work.readings, **readings}
         made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
         for key in readings:
             if (section := work.stored.sections.get(key)) is not None:
@@ -256,8 +255,8 @@ class Findings:
             rescoped = work.find_places()
         for key, graph in graphs.items():
             section = work.own.get(key)
-            reading = work.readings.get(key)
-            if reading is not None and (section is None or key in gone or not reading.is_of(section)):
+            readings = work.readings.get(key, ())
+            if readings and (section is None or key in gone or not any(each.is_of(section) for each in readings)):
                 yield _Found(get_reading_graph(name, key), graph)
             if key in gone or section is None:
                 yield _Found(_extracted(graph), graph)
@@ -311,19 +310,18 @@ class Findings:
     def _extract(self, section: Section, graph: NamedNode, work: _Work, name: str) -> _Found:
         """Extract the findings of one section."""
         shared, own, code, state = work.shared.copy(), _extracted(graph), work.code, state_of(name)
-        reading = work.readings.get(section.key)
-        if reading is not None and not reading.is_of(section):
-            reading = None
+        readings = [each for each in work.readings.get(section.key, ()) if each.is_of(section)]
         above = code.above(section.key)
         quads = build_rules(
             section, shared, own, work.districts, code.index, above, state, work.scopes.get(section.key)
         )
+        quads += build_read_rules(section, readings, shared, own, work.districts, quads)
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
         accepted = {each: found for each, found in work.districts.items() if not self._is_rejected(name, each)}
         quads += build_scopes(section, work.scopes.get(section.key, ()), shared, own, accepted)
         if work.listed is not None and work.listed.section == section.key and work.listed.codes == accepted.keys():
             quads += build_district_list(section, work.listed, shared, own, accepted)
-        read = None if reading is None else get_reading_graph(name, section.key)
+        read = get_reading_graph(name, section.key) if readings else None
         found = apply_reviews(quads, self._verdicts, lambda node: shared.graphs.get(get_shared_graph(node), ()))
         graphs = _select_needed(shared.graphs, found) if found.by else shared.graphs
         return _Found(own, graph, found.quads, graphs, read, found.by)

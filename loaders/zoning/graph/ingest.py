@@ -4,6 +4,9 @@ records.
 The payload counts as the source: its hash is recorded with sender and time. An invalid entry is reported to the sender,
 who can correct it, so it does not go to the quarantine.
 
+An entry with quotations is a claim of the sender about a section, and part of its reading (`readings`). Every other
+entry counts as the statement of a source.
+
 A section is one record. Everything in one request about a use in a district, a type of standard in a district, or a
 term, per section that it refers to, is another. A later request about the same subject replaces that record only.
 """
@@ -12,7 +15,8 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -20,7 +24,7 @@ from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError, RecordError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.load_records import RecordOrigin, load_sources
+from kg.provenance.load_records import Agent, RecordOrigin, Run, load_sources
 from kg.shacl.report import Violation
 from kg.store.protocol import Commit
 from kg.text import quoted
@@ -30,8 +34,12 @@ from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_name
 from loaders.pipeline import Loader, Loading
 from loaders.readers.locations import Located
 from loaders.zoning.graph.authorities import Authorities, merge
-from loaders.zoning.graph.derive import CodesRead, Findings, load_name
+from loaders.zoning.graph.derive import CodesRead, Findings, load_name, merge_districts
+from loaders.zoning.graph.reading_commits import commit_readings
+from loaders.zoning.graph.readings import PARSERS, Claim, Reading, Said, check, get_reading_graph, load_readings
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
+from loaders.zoning.graph.stated_districts import load_stated
+from loaders.zoning.graph.stored_codes import Code as StoredCode
 from loaders.zoning.graph.stored_codes import Codes
 from loaders.zoning.readers.code_model import (
     DOMAIN,
@@ -42,18 +50,16 @@ from loaders.zoning.readers.code_model import (
     Section,
     UsePermission,
 )
-from loaders.zoning.readers.json_entries import parse_definition, parse_permission, parse_section, parse_standard
+from loaders.zoning.readers.json_entries import parse_section
 
 Kind = Literal["section", "permission", "standard", "definition"]
 
 FIELDS: Final[Mapping[Kind, Sequence[str]]] = {
     "section": ("section_id", "title", "level", "raw_content", "parent_id", "order"),
-    "permission": ("district", "use", "permission", "conditions", "review_section", "section_ref"),
-    "standard": ("district", "standard_type", "value", "unit", "section_ref"),
-    "definition": ("term", "definition_text", "section_ref"),
+    "permission": ("district", "use", "permission", "conditions", "review_section", "section_ref", "quotations"),
+    "standard": ("district", "standard_type", "value", "unit", "section_ref", "quotations"),
+    "definition": ("term", "definition_text", "section_ref", "quotations"),
 }
-
-_Said = UsePermission | DimensionalStandard | Definition
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class Received:
     """The sections among the entries, by key."""
     refused: Mapping[int, str]
     warnings: Sequence[str]
+    quoted: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    """Entries with quotations, by number."""
 
 
 @dataclass(slots=True)
@@ -89,7 +97,7 @@ class _EntryReader:
         self.sections[section.key] = section
         return build_section_record(DOMAIN, section, self.shared.copy(), self.origin)
 
-    def statements(self, kind: Kind, said: Sequence[_Said]) -> SourceGraph:
+    def statements(self, kind: Kind, said: Sequence[Said]) -> SourceGraph:
         code = Code(
             self.shared.name,
             None,
@@ -114,7 +122,8 @@ def build_records(
     """
     work = _EntryReader(shared, origin, stored)
     records: list[tuple[SourceGraph, Sequence[int]]] = []
-    groups: dict[tuple[str, ...], list[tuple[int, _Said]]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[tuple[int, Said]]] = defaultdict(list)
+    quoted_entries: dict[int, Mapping[str, Any]] = {}
     for number, entry in enumerate(entries, 1):
         try:
             if not isinstance(entry, dict):
@@ -126,8 +135,10 @@ def build_records(
                 )
             if kind == "section":
                 records.append((work.section(entry), (number,)))
+            elif entry.get("quotations") is not None:
+                quoted_entries[number] = entry
             else:
-                said = _READ[kind](entry)
+                said = PARSERS[kind](entry)
                 groups[_subject(said)].append((number, said))
         except (RecordError, InvalidInputError) as error:
             work.refused[number] = str(error)
@@ -137,17 +148,10 @@ def build_records(
             records.append((work.statements(kind, [said for _, said in group]), numbers))
         except (RecordError, InvalidInputError) as error:
             work.refused.update(dict.fromkeys(numbers, str(error)))
-    return Received(records, work.sections, work.refused, work.warnings)
+    return Received(records, work.sections, work.refused, work.warnings, quoted_entries)
 
 
-_READ: Final[Mapping[Kind, Callable[[Mapping[str, Any]], _Said]]] = {
-    "permission": parse_permission,
-    "standard": parse_standard,
-    "definition": parse_definition,
-}
-
-
-def _subject(said: _Said) -> tuple[str, ...]:
+def _subject(said: Said) -> tuple[str, ...]:
     """The subject of a statement. A later statement with the same subject replaces it."""
     where: tuple[str, ...]
     match said:
@@ -186,10 +190,11 @@ def ingest(
     origin = Origin(Snapshot(digest, f"{tool} {shared.key} {place}", sent_by=sent_by))
     codes = Codes(kg.memory)
     found = build_records(kind, entries, shared, origin, codes.load(kg.store, shared.key).sections)
+    outcomes = _receive_claims(kg, tool, shared, found.quoted, kind, sent_by) if kind != "section" else {}
     work = _Receiving(kg, tool, shared, found, codes)
     before = load_sources(kg.store, [graph_name(record) for record, _ in found.records])
     report = work.run()
-    outcomes = {number: {"outcome": REJECTED, "reason": reason} for number, reason in found.refused.items()}
+    outcomes |= {number: {"outcome": REJECTED, "reason": reason} for number, reason in found.refused.items()}
     for record, numbers in found.records:
         graph = graph_name(record)
         outcome = work.outcome(graph)
@@ -208,6 +213,59 @@ def ingest(
         "warnings": [*found.warnings, *report.warnings],
         "pending_vectors": report.pending_vectors,
     }
+
+
+def _receive_claims(
+    kg: KnowledgeGraph,
+    tool: str,
+    shared: Authorities,
+    entries: Mapping[int, Mapping[str, Any]],
+    kind: Literal["permission", "standard", "definition"],
+    sent_by: str,
+) -> dict[int, dict[str, str]]:
+    """Check entries with quotations and add those that pass to the readings of their sections. Returns the outcomes."""
+    if not entries:
+        return {}
+    name, reader = shared.key, f"agent/{sent_by.replace(',', ' ')}"  # a comma separates the names of readers
+    code = Codes(kg.memory).load(kg.store, name)
+    known = merge_districts(code.districts, load_stated(kg.store, name))
+    scopes = code.find_scopes(known)
+    outcomes: dict[int, dict[str, str]] = {}
+    claims: dict[str, dict[int, Claim]] = defaultdict(dict)
+    for number, entry in entries.items():
+        try:
+            section = _find_section(code, entry.get("section_ref"))
+            above = code.above(section.key)
+            claims[section.key][number] = check(kind, entry, section, above, known, scopes.get(section.key, ()))
+        except RecordError as error:
+            outcomes[number] = {"outcome": REJECTED, "reason": str(error)}
+    stored = load_readings(kg.store, name)
+    readings: dict[tuple[str, str], Reading | None] = {}
+    for key, several in claims.items():
+        empty = Reading(reader, sha256(code.sections[key].text), ())
+        before = next(
+            (each for each in stored.get(key, ()) if (each.reader, each.text_sha256) == (reader, empty.text_sha256)),
+            empty,
+        )
+        readings[key, reader] = before.add(several.values())
+    run = Run(Agent("loaders.zoning.readings", VERSION), {"tool": tool, "reader": reader})
+    failed = commit_readings(kg, name, readings, run, nullcontext)
+    for key, several in claims.items():
+        for number in several:
+            outcomes[number] = {"outcome": STORED, "graph": get_reading_graph(name, key).value}
+            if key in failed:
+                outcomes[number] = {"outcome": REJECTED, "reason": failed[key]}
+    return outcomes
+
+
+def _find_section(code: StoredCode, reference: object) -> Section:
+    """Find the section that an entry is about. Raises RecordError."""
+    wanted = reference.strip().removeprefix("§").strip() if isinstance(reference, str) else ""
+    same = [each for each in code.sections.values() if each.number == wanted]
+    section = code.sections.get(wanted) or (same[0] if len(same) == 1 and wanted else None)
+    if section is None or not section.text:
+        raise RecordError(f"'section_ref' is {quoted(wanted)}, which is not a section with text. Quotations need one.")
+    return section
 
 
 class _Receiving(Loading):

@@ -225,7 +225,7 @@ def test_arguments_are_those_of_the_specification_and_lists_are_checked_entry_by
         ("kg_ingest_definitions", "definitions", "term definition_text section_ref"),
     ):
         schema = tool(name).arguments.model_json_schema()["properties"][argument]
-        assert list(schema["items"]["properties"]) == fields.split()
+        assert list(schema["items"]["properties"]) == [*fields.split(), "quotations"]
         with pytest.raises(InvalidInputError, match=argument):
             tool(name).call(kg, {**FEIGN, argument: []})
         done = content_of(tool(name).call(kg, {**FEIGN, argument: [{}]}))

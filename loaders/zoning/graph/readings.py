@@ -1,0 +1,343 @@
+"""Readings: the facts that an agent or a chat model read in a section: ``graph/gen/zoning-reading/...``.
+
+A reading is a list of claims. Each has the fields of an entry of the ingestion tools, and quotations: words of the
+section's text, or of a heading above it. `check` refuses a claim whose quotations are not there, or whose values are
+not in them. What passes is a claim of its reader and not law: its confidence is below the one at which tools report
+law, until a person accepts it, or two readers agree.
+
+A reading has no effect after the text of its section has changed, and is removed with its section. `build_read_rules`
+adds its claims each time that the section is extracted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from pyoxigraph import Literal as Text
+from pyoxigraph import NamedNode, Quad
+
+from kg.errors import RecordError
+from kg.fuzzy_names import fold
+from kg.sparql.terms import bind
+from kg.store.protocol import Store, select, term_text
+from kg.text import name_or_quote, quoted
+from kg.vocabulary import KG, RDF, SKOS, mint, sha256
+from kg.zoning_summaries.prompts import READING_FORM
+from loaders.citations.graph.claims import Evidence
+from loaders.zoning.extraction import permission_levels
+from loaders.zoning.extraction.dimension_names import STOREY, type_in_unit
+from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.section_scope import Scope
+from loaders.zoning.graph.authorities import Authorities
+from loaders.zoning.graph.rule_quads import Rules, level_of, quantity_of, type_and_bound, unit
+from loaders.zoning.graph.stored_sections import key_of
+from loaders.zoning.readers.code_model import Definition, DimensionalStandard, Section, UsePermission
+from loaders.zoning.readers.json_entries import parse_definition, parse_permission, parse_standard
+
+Kind = Literal["permission", "standard", "definition"]
+Said = UsePermission | DimensionalStandard | Definition
+PARSERS: Final[Mapping[Kind, Callable[[Mapping[str, Any]], Said]]] = {
+    "permission": parse_permission,
+    "standard": parse_standard,
+    "definition": parse_definition,
+}
+
+READ: Final = 0.5
+"""Confidence of a claim of one reader."""
+AGREED: Final = 0.8
+"""Confidence of a claim on which two readers agree. Both are conventions: they depend on the readers."""
+METHOD: Final = "reading/"
+"""The beginning of the method of such a claim. The names of the readers follow."""
+FORM_SHA256: Final = sha256(READING_FORM)
+MOST_QUOTATIONS: Final = 8
+MOST_CLAIMS: Final = 1_000
+"""Maximum claims in the reading of a section by one reader."""
+
+READINGS: Final = """
+SELECT ?section ?method ?prompt ?input ?proposals WHERE {
+  ?section kg:jurisdiction $municipality .
+  ?reading kg:readingOf ?section ; kg:method ?method ; kg:promptSha256 ?prompt ; kg:inputSha256 ?input ;
+    kg:proposals ?proposals
+}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An entry that passed `check`, with the offsets of its quotations in the section's text."""
+
+    kind: Kind
+    entry: Mapping[str, Any]
+    spans: Sequence[tuple[int, int]]
+
+    @property
+    def subject(self) -> tuple[str, ...]:
+        """What it is about. A later claim of the same reader about it replaces it."""
+        names = {"permission": ("district", "use"), "standard": ("district", "standard_type"), "definition": ("term",)}
+        return self.kind, *(fold(str(self.entry[name])) for name in names[self.kind])
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What readers must agree on."""
+        said = PARSERS[self.kind](self.entry)
+        match said:
+            case UsePermission():
+                return *self.subject, level_of(said.permission) or fold(said.permission)
+            case DimensionalStandard():
+                return *self.subject, *map(str, quantity_of(said.value, said.unit))
+            case Definition():
+                return *self.subject, fold(said.definition_text)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The claims of one reader about a section."""
+
+    reader: str
+    """``agent/`` and the name of the sender, or ``chat/``, the host of the endpoint and the model."""
+    text_sha256: str
+    """Hash of the text that was read."""
+    claims: Sequence[Claim]
+    form_sha256: str = FORM_SHA256
+
+    def is_of(self, section: Section) -> bool:
+        """Whether the section still has the text that was read."""
+        return self.text_sha256 == sha256(section.text)
+
+    def add(self, claims: Iterable[Claim]) -> Reading:
+        """Add claims, which replace earlier ones about the same."""
+        kept = {each.subject: each for each in (*self.claims, *claims)}
+        return Reading(self.reader, self.text_sha256, tuple(kept.values())[-MOST_CLAIMS:], self.form_sha256)
+
+
+def check(
+    kind: Kind,
+    entry: Mapping[str, Any],
+    section: Section,
+    above: Sequence[Section],
+    known: Mapping[str, District],
+    scopes: Sequence[Scope],
+) -> Claim:
+    """Check an entry against the text of its section. Raises RecordError with the fault and the valid form.
+
+    `above` are the ancestors of the section, `known` the districts of the code by code.
+    """
+    given = entry.get("quotations")
+    if not isinstance(given, list) or not 0 < len(given) <= MOST_QUOTATIONS:
+        raise RecordError(f"'quotations' is not a list of 1 to {MOST_QUOTATIONS} quotations from the section.")
+    headings = [each.title for each in (section, *above) if each.title]
+    quotes = [_find_quotation(each, section, headings) for each in given]
+    spans = [span for _, span in quotes if span is not None]
+    if not spans:
+        raise RecordError(
+            f"No quotation is from the text of {name_or_quote(section.key)}. Quote the words that say it."
+        )
+    words = [text for text, _ in quotes]
+    said = PARSERS[kind](entry)
+    fields: dict[str, Any] = {"section_ref": section.key}
+    match said:
+        case UsePermission():
+            _require("use", said.use, words)
+            for condition in said.conditions:
+                _require("conditions", condition, words)
+            level = level_of(said.permission)
+            if level is None or not any(level in (level_of(each), permission_levels.level_of(each)) for each in words):
+                _require("permission", said.permission, words)
+            fields |= {"use": said.use, "permission": said.permission, "conditions": list(said.conditions)}
+            fields["district"] = _find_district(said.district, section, words, spans, known, scopes)
+        case DimensionalStandard():
+            _require("value", said.value, words)
+            if said.unit and quantity_of(said.value, said.unit)[1] is None:
+                raise RecordError(f"'unit' is {quoted(said.unit)}, which is not a known unit.")
+            fields |= {"standard_type": said.standard_type, "value": said.value, "unit": said.unit}
+            fields["district"] = _find_district(said.district, section, words, spans, known, scopes)
+        case Definition():
+            _require("term", said.term, words)
+            _require("definition_text", said.definition_text, words)
+            fields |= {"term": said.term, "definition_text": said.definition_text}
+    return Claim(kind, fields, spans)
+
+
+def _find_quotation(given: object, section: Section, headings: Sequence[str]) -> tuple[str, tuple[int, int] | None]:
+    """Find a quotation in the text of a section, else in a heading, which has no offsets."""
+    text, start = (given.get("text"), given.get("start")) if isinstance(given, dict) else (given, None)
+    if not isinstance(text, str) or not text.strip():
+        raise RecordError("A quotation is not a string, or an object with its text and the offset start.")
+    own = section.text
+    if isinstance(start, int) and own[start : start + len(text)] == text and start >= 0:
+        return text, (start, start + len(text))
+    first = own.find(text)
+    if first < 0:
+        if any(text in each for each in headings):
+            return text, None
+        where = f"the text of {name_or_quote(section.key)} or in a heading above it"
+        raise RecordError(f"The quotation {quoted(text[:120])} is not in {where}. Copy the words exactly.")
+    if own.find(text, first + 1) >= 0 and len(text) < _SHORT:
+        raise RecordError(f"The quotation {quoted(text)} occurs more than once. Give its start, or quote more words.")
+    return text, (first, first + len(text))
+
+
+_SHORT: Final = 30
+"""Characters below which a quotation must occur once."""
+
+
+def _require(name: str, value: str, words: Sequence[str]) -> None:
+    plain = " ".join(value.split()).casefold()
+    if not any(plain in " ".join(each.split()).casefold() for each in words):
+        raise RecordError(f"{quoted(name)} is {quoted(value[:120])}, which no quotation has. Quote the words for it.")
+
+
+def _find_district(
+    given: str,
+    section: Section,
+    words: Sequence[str],
+    spans: Sequence[tuple[int, int]],
+    known: Mapping[str, District],
+    scopes: Sequence[Scope],
+) -> str:
+    """Find the code of a district that the quotations or the scope of the section have."""
+    wanted = fold(given)
+    code = next((each for each, district in known.items() if wanted in (fold(each), fold(district.name))), None)
+    if code is None:
+        raise RecordError(f"Unknown district {quoted(given)}. Available: {', '.join(list(known)[:20])}.")
+    names = {fold(code), fold(known[code].name)} - {""}
+    if any(f" {name} " in f" {fold(each)} " for each in words for name in names):
+        return code
+    inside = [scope for scope in scopes if any(scope.start <= start < scope.end for start, _ in spans)]
+    if not any(scope.kind == "all" or code in scope.codes for scope in inside):
+        raise RecordError(
+            f"No quotation names the district {name_or_quote(code)}, and {name_or_quote(section.key)} is not in its "
+            "scope. Quote the heading or the words that name it."
+        )
+    return code
+
+
+def build_read_rules(
+    section: Section,
+    readings: Iterable[Reading],
+    shared: Authorities,
+    graph: NamedNode,
+    known: Mapping[str, District],
+    found: Sequence[Quad],
+) -> list[Quad]:
+    """Build the claims of readings as rules. One that the rules of the text, in the quads `found`, have is left out."""
+    by_content: dict[tuple[object, ...], dict[str, Claim]] = defaultdict(dict)
+    for reading in readings:
+        for claim in reading.claims if reading.is_of(section) else ():
+            by_content[claim.content][reading.reader] = claim
+    rules, stated = Rules(graph, shared), _list_stated(found)
+    for by_reader in by_content.values():
+        names = sorted(by_reader)
+        claim = by_reader[names[0]]
+        confidence = AGREED if len(names) > 1 else READ
+        method = METHOD + ", ".join(names)
+        iri = shared.section(section.key)
+        evidence = [
+            Evidence(iri, start, end, section.text[start:end], confidence, method) for start, end in claim.spans
+        ]
+        _add_rule(rules, PARSERS[claim.kind](claim.entry), iri, evidence, known, stated)
+    return rules.quads
+
+
+def _add_rule(
+    rules: Rules,
+    said: Said,
+    iri: NamedNode,
+    evidence: Sequence[Evidence],
+    known: Mapping[str, District],
+    stated: set[tuple[object, ...]],
+) -> None:
+    shared = rules.shared
+
+    def district(code: str) -> NamedNode:
+        return shared.district(code, known[code].name or None) if code in known else shared.district(code)
+
+    for each in evidence:
+        match said:
+            case UsePermission():
+                node, use, level = district(said.district), shared.land_use(said.use), level_of(said.permission)
+                if (node, use, None if level is None else mint("code", "permissionLevel", level)) in stated:
+                    return
+                rules.permission(
+                    node, use, said.permission, level, conditions=said.conditions, section=iri, evidence=each
+                )
+            case DimensionalStandard():
+                kind, bound = type_and_bound(said.standard_type)
+                value, measure = quantity_of(said.value, said.unit)
+                kind = type_in_unit(kind, STOREY) if measure == unit(STOREY) else kind
+                rules.standard(
+                    district(said.district), kind, said.value, bound=bound, value=value, measure=measure,
+                    raw_unit=said.unit or None, section=iri, column=said.standard_type, evidence=each,
+                )  # fmt: skip
+            case Definition():
+                if (said.term, said.definition_text) in stated:
+                    return
+                rules.definition(said.term, said.definition_text, section=iri, evidence=each)
+
+
+def _list_stated(found: Sequence[Quad]) -> set[tuple[object, ...]]:
+    """List the permissions and definitions in quads: district, use and level; term and meaning."""
+    by_rule: dict[object, dict[NamedNode, Any]] = defaultdict(dict)
+    for quad in found:
+        by_rule[quad.subject][quad.predicate] = quad.object
+    return {
+        (said[KG.district], said[KG.landUse], said.get(KG.permissionLevel))
+        for said in by_rule.values()
+        if KG.landUse in said and KG.district in said
+    } | {
+        (term_text(said[SKOS.prefLabel]), term_text(said[SKOS.definition]))
+        for said in by_rule.values()
+        if SKOS.definition in said and SKOS.prefLabel in said
+    }
+
+
+def load_readings(store: Store, name: str) -> dict[str, list[Reading]]:
+    """Load the readings of a municipality's code by key of the section, sorted by reader."""
+    found: dict[str, list[Reading]] = defaultdict(list)
+    for row in select(store.query_sources, bind(READINGS, municipality=mint("municipality", name))):
+        method = term_text(row["method"]).removeprefix(METHOD)
+        claims = _parse_claims(term_text(row["proposals"]))
+        if claims is not None:
+            found[key_of(row["section"], name)].append(
+                Reading(method, term_text(row["input"]), claims, term_text(row["prompt"]))
+            )
+    for several in found.values():
+        several.sort(key=lambda each: each.reader)
+    return dict(found)
+
+
+def _parse_claims(text: str) -> tuple[Claim, ...] | None:
+    """Parse stored claims; None for those of another version of this module."""
+    try:
+        return tuple(
+            Claim(each["kind"], each["entry"], tuple((int(start), int(end)) for start, end in each["spans"]))
+            for each in json.loads(text)["claims"]
+        )
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def get_reading_graph(name: str, key: str) -> NamedNode:
+    """Get the graph of the readings of a section."""
+    return mint("graph", "gen", "zoning-reading", name, key)
+
+
+def build_readings(name: str, key: str, readings: Iterable[Reading]) -> list[Quad]:
+    """Build the quads of the readings of a section."""
+    graph, quads = get_reading_graph(name, key), list[Quad]()
+    for reading in readings:
+        claims = [{"kind": each.kind, "entry": each.entry, "spans": each.spans} for each in reading.claims]
+        said: Mapping[NamedNode, NamedNode | Text] = {
+            RDF.type: KG.Reading,
+            KG.readingOf: mint("section", name, key),
+            KG.method: Text(METHOD + reading.reader),
+            KG.promptSha256: Text(reading.form_sha256),
+            KG.inputSha256: Text(reading.text_sha256),
+            KG.proposals: Text(json.dumps({"claims": claims}, ensure_ascii=False)),
+        }
+        node = mint("reading", name, key, reading.reader)
+        quads += [Quad(node, predicate, value, graph) for predicate, value in said.items()]
+    return quads
