@@ -29,7 +29,7 @@ ARGUMENTS: Final = {
     "predicates": "array", "properties": "array", "root_section": "string", "entity_id": "string", "doc_ids": "array",
     # places
     "iso3": "array or string", "place": "array or string", "iso3_a": "string", "iso3_b": "string",
-    "municipality": "string", "municipalities": "array", "state": "string",
+    "municipality": "string", "municipalities": "array", "state": "string", "jurisdiction": "string",
     # other filters
     "filters": "object", "post_filter": "object", "language": "array", "corpus_type": "array", "speaker": "string",
     "party": "string",
