@@ -57,6 +57,12 @@ def _escape(character: str) -> str:
     return {"\n": "\\n", "\t": "\\t"}.get(character) or f"\\u{ord(character):04x}"
 
 
+def list_first(texts: Sequence[str], most: int, what: str) -> list[str]:
+    """List the first `most` of some texts, and the number of the others: ``3 more warnings``."""
+    more = len(texts) - most
+    return [*texts[:most], *([f"{more:,} more {what}"] if more > 0 else [])]
+
+
 def join_first(names: Sequence[str], most: int) -> str:
     """Join at most `most` names with commas, and state how many more there are: ``a, b and 3 more``."""
     more = len(names) - most

@@ -32,7 +32,7 @@ from kg.shacl.report import Violation
 from kg.store.difference import content_sha256
 from kg.store.ownership import is_shared_graph, is_user_graph
 from kg.store.protocol import Commit, GraphChange, Patch, Store
-from kg.text import to_single_line
+from kg.text import list_first, to_single_line
 from kg.vocabulary import KG, SOURCED, mint, parts_of
 from loaders.batches import Batch, collect_rarely, split, switch_often
 from loaders.citations.graph.refresh import Citations
@@ -726,10 +726,8 @@ class Loading:
 
     def log_warnings(self) -> None:
         """Log the first warnings, and how many more there are."""
-        for warning in self.report.warnings[:SHOWN_WARNINGS]:
+        for warning in list_first(self.report.warnings, SHOWN_WARNINGS, "warnings"):
             log.warning("%s", to_single_line(warning))
-        if (more := len(self.report.warnings) - SHOWN_WARNINGS) > 0:
-            log.warning("%d more warnings", more)
 
 
 @cache

@@ -11,7 +11,15 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from kg.cli import output
-from kg.text import escape_controls, find_sentence_ends, name_or_quote, quoted, to_number, to_single_line
+from kg.text import (
+    escape_controls,
+    find_sentence_ends,
+    list_first,
+    name_or_quote,
+    quoted,
+    to_number,
+    to_single_line,
+)
 from tests.examples import dear
 
 
@@ -105,3 +113,8 @@ def test_a_quotation_is_one_line_in_quotes_of_at_most_80_characters(text: str, e
 def test_a_short_code_is_named_without_quotes(name: str) -> None:
     assert name_or_quote(name) == name
     assert name_or_quote(f"{name} now") == f"'{name} now'"
+
+
+@pytest.mark.parametrize(("most", "listed"), [(3, ["a", "b", "c"]), (2, ["a", "b", "1 more notes"])])
+def test_a_list_that_is_cut_says_how_many_are_missing(most: int, listed: list[str]) -> None:
+    assert list_first(["a", "b", "c"], most, "notes") == listed

@@ -22,7 +22,7 @@ from kg.cli import backups, docs, models, output, quarantine, summaries, validat
 from kg.cli.output import AsJson
 from kg.errors import IndexUnavailableError
 from kg.settings import settings_for
-from kg.text import to_single_line
+from kg.text import list_first, to_single_line
 
 if TYPE_CHECKING:
     from kg.cli.connection import Connection
@@ -200,7 +200,7 @@ def load(
             options["mapping"] = mapping if graph.local else resolve_for_server(mapping)
         done = graph.call("load", asked | options, advance)
         if not graph.local:  # the log lines of the load went to the log of the server
-            for message in [*done["layouts"], *done["warnings"][: pipeline.SHOWN_WARNINGS]]:
+            for message in [*done["layouts"], *list_first(done["warnings"], pipeline.SHOWN_WARNINGS, "warnings")]:
                 output.say(f"kg: {to_single_line(message)}")
     _show_load(done, as_json, local=graph.local)
 

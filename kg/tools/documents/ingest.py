@@ -18,7 +18,7 @@ from kg.loading import exclusive_load
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Identifier, Layout, Result
 from kg.sparql.terms import bind, is_iri
-from kg.text import describe_unread, quoted
+from kg.text import describe_unread, list_first, quoted, to_single_line
 from kg.tools.documents.nodes import FILES
 from kg.vocabulary import SOURCED
 
@@ -116,9 +116,9 @@ def ingest_docs(
     result = IngestedDocs(
         ingested=ingested,
         skipped=skipped,
-        errors=_shorten(errors),
+        errors=list_first([to_single_line(each, 500) for each in errors], SHOWN, "errors"),
         pending_vectors=pending,
-        notes=_shorten(notes),
+        notes=list_first([to_single_line(each, 500) for each in notes], SHOWN, "notes"),
     )
     return reader.finish(result, total=count)
 
@@ -179,8 +179,3 @@ def _clean_tags(tags: Sequence[str]) -> list[str]:
 def _without_folder(text: str, root: Path) -> str:
     """Remove the path of a folder on the server from a message about files in it; its name stays."""
     return text.replace(f"{root}{os.sep}", f"{root.name}{os.sep}").replace(str(root), root.name)
-
-
-def _shorten(texts: Sequence[str]) -> list[str]:
-    shown = [text[:500] for text in texts[:SHOWN]]
-    return [*shown, f"And {len(texts) - SHOWN} more."] if len(texts) > SHOWN else shown

@@ -23,7 +23,7 @@ from kg.retrieval.results import Result
 from kg.search.protocol import IndexStatus
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows
-from kg.text import quoted
+from kg.text import list_first, quoted
 from kg.vocabulary import KG, PROV_GRAPH
 
 ENDINGS: Final = {
@@ -99,9 +99,11 @@ def ingest_speech(
     reader = Reader(kg)
     run = None if report["run"] is None else NamedNode(report["run"])
     speeches, chunks = _written(reader, run, KG.Speech), _written(reader, run, KG.SpeechChunk)
-    errors = [f"{each['record']}: {each['reason']}" for each in report["rejections"][:SHOWN_ERRORS]]
-    if len(report["rejections"]) > SHOWN_ERRORS:
-        errors.append(f"and {len(report['rejections']) - SHOWN_ERRORS} more. kg quarantine lists them all.")
+    errors = list_first(
+        [f"{each['record']}: {each['reason']}" for each in report["rejections"]],
+        SHOWN_ERRORS,
+        "rejections. kg quarantine lists them all.",
+    )
     try:
         _await_vectors(kg, chunks)
     except ModelError as error:  # the speeches are stored and found by keywords
@@ -116,7 +118,7 @@ def ingest_speech(
         duplicates_skipped=duplicates,
         errors=[_without_folder(each, path) for each in errors],
         processing_time_seconds=round(time.monotonic() - began, 3),
-        notes=[_without_folder(each, path) for each in done["warnings"][:SHOWN_ERRORS]],
+        notes=[_without_folder(each, path) for each in list_first(done["warnings"], SHOWN_ERRORS, "warnings")],
     )
     return reader.finish(result)
 
