@@ -119,7 +119,6 @@ def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]
     """The meaning above ends with a colon."""
     for number, (start, end) in enumerate(lines):
         if number == meaning:
-            yield from _mid(text, start, end, number)
             continue
         if not whole and within and start >= closes:
             within = False
@@ -127,6 +126,8 @@ def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]
             within, closes = True, _closes(section, start)
             if text[start:end].rstrip().endswith(":"):
                 continue
+        if not within:
+            continue
         body = _after_label(text, start, end)
         found = _in_line(text, body, end, number, within)
         if found is not None and found.method == "headed":
@@ -139,8 +140,6 @@ def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]
         if found is not None:
             latest, led = found, text[start:end].rstrip().endswith(":")
             yield found
-        else:
-            yield from _mid(text, body, end, number)
 
 
 def _closes(section: Section, start: int) -> int:
@@ -209,20 +208,6 @@ def _is_term(text: str, start: int, end: int) -> bool:
     ):
         return False
     return (words[0].isupper() or words[0].isdigit() or words[0] in "“\"'‘") and not _LABEL.match(words + " A")
-
-
-def _mid(text: str, start: int, end: int, line: int) -> Iterator[_Found]:
-    """Find definitions within a sentence: ``for the purposes of this section, "X" means ...``."""
-    for lead in _MID.finditer(text, start, end):
-        quoted = _QUOTED.match(text, lead.end(), end)
-        verb = _VERB.match(text, quoted.end(), end) if quoted else None
-        if (
-            quoted is not None
-            and verb is not None
-            and (verb["plain"] or "meaning" in text[verb.end() : verb.end() + 20])
-        ):
-            meaning = verb.end() if verb["plain"] else verb.start("verb")
-            yield _Found((quoted.span(1),), _skip(text, meaning, end), line, 0.9, "quoted")
 
 
 def _end(

@@ -20,6 +20,7 @@ from loaders.zoning.extraction.measures import Measure, find_measures, find_rati
 from loaders.zoning.extraction.places import Places
 from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.extraction.standard import Standard
+from loaders.zoning.extraction.use_items import split_sentences
 
 _OTHER: Final = re.compile(
     r"\b(?:signs?|signage|billboards?|fenc\w+|walls?|hedges?|parking|loading|drive\w*|aisles?|garages?|accessory"
@@ -45,7 +46,15 @@ _GENERIC: Final = re.compile(
     r"|requirements?"
     r"|regulations?|restrictions|limitations|development|site|building|general|provisions|minimum|maximum|and|or"
     r"|the|of|for|placement|space|size|following|shall|apply|are|as follows|limits?|open|main|principal|location"
-    r"|required|residential|in|district|zone|this|all|uses|structures?)\b)+",
+    r"|required|residential|in|district|zone|this|all|any|each|no|every|such|land|parcels?|uses|structures?)\b)+",
+    re.I,
+)
+_PLACE: Final = re.compile(
+    r"\b(?:in|within|for|of) (?:(?:the|an?|any|all|each|this) )?(?:[\w./&-]+,? ){0,9}?(?:districts?|zones?)\b", re.I
+)
+_OF_BUILDINGS: Final = re.compile(
+    r"(?:in )?(?:all |an? |any |each |the )?(?P<what>(?:[\w-]+ ){0,5}(?:dwellings?"
+    r"|houses|developments?|buildings?|uses))",
     re.I,
 )
 _USE_HEAD: Final = re.compile(
@@ -65,18 +74,22 @@ _MAIN: Final = re.compile(
 _AFTER: Final = re.compile(
     r"[ .;,]*$|[ .,;]*(?:\(? ?(?:minimum|maximum|min\.?|max\.?) ?\)?|in (?:height|width|depth|area)|or (?:more|less"
     r"|greater))[ .;,]*$"
-    r"|[.;]? ?(?P<case>(?:[,;(.] ?|(?:on|for|if|when|where|at|from|measured|provided|except|unless|plus|minus|or"
+    r"|[.;]?(?: ?\(?(?:minimum|maximum|min\.?|max\.?)\)?)? ?(?P<case>(?:[,;(.] ?|(?:on|for|if|when|where|at|from"
+    r"|measured|provided|except|unless|plus|minus|or"
     r"|and|abutting|adjacent|along|to|in any|in the|with|each)\b).*)$",
     re.I | re.S,
 )
 _OF: Final = re.compile(r" ?(?:of|per|/|for (?:each|every)|times|x|by \d)\b", re.I)
 _OF_LOT: Final = re.compile(r" ?of (?:the )?(?:total |gross |net )?(?:lot|site|parcel)(?: area)?\b", re.I)
+_BOUND_FIRST: Final = re.compile(r"^(?:(?:minimum|maximum|or (?:less|more)),? ?)+", re.I)
 _NOTE: Final = re.compile(r"[(\[]?(\d{1,2}|[*†‡]{1,3})[)\]]?")
 _STOREYS: Final = re.compile(r"[ ,]*(?:or|and|/|\() ?$", re.I)
 _HISTORY: Final = re.compile(r" ?[(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]{0,400}+$")
 _PARTS: Final = re.compile(r"(?<=[a-z)%])[.;] (?=[A-Z])(?<!sq\. )(?<!ft\. (?=[a-z]))")
 """The end of one label and value before the next: ``Front: 30 feet. Side: 10 feet.``"""
 _LONGEST: Final = 600
+_NEAR: Final = 30
+"""Code points after a value that may state its bound."""
 _BEFORE: Final = 14
 """Maximum words before the value."""
 
@@ -135,9 +148,11 @@ def _read_lines(
             if named and words[stop : stop + 1] in (":", " ") and any(len(code) > 1 for code in named):
                 first += stop + 1
             codes = named or places.at(line.start)
-            parts = [*_PARTS.finditer(text, first, at), None] if codes else []
-            for part in parts:
-                for each in _read_line(text, first, part.start() if part else at, holds, codes):
+            for part in [*_PARTS.finditer(text, first, at), None] if codes else []:
+                stop_of_part = part.start() if part else at
+                if part and not any(find_measures(text, first, stop_of_part)):
+                    continue  # "Building coverage. Forty percent"
+                for each in _read_line(text, first, stop_of_part, holds, codes):
                     read = True
                     yield each
                 first = part.end() if part else at
@@ -148,10 +163,22 @@ def _read_lines(
             yield from _read_lines(section, known, places, line.below, below)
 
 
+def _is_general(subject: str) -> bool:
+    """Whether the subject of a lead is all lots and buildings of a district: ``In the R-1 District, structures``."""
+    rest = _PLACE.sub(" ", subject)
+    return bool(_GENERIC.fullmatch(f"{rest} ")) and not _OTHER.search(subject)
+
+
 def _parse_head(words: str, path: _Path, known: Mapping[str, District], *, headed: bool) -> _Path:
     """Parse a line without a value as the heading of the lines below it."""
-    head = re.split(r"(?<=[a-z)]{2})[.:](?: |$)", words, maxsplit=1)[0].strip(" .:")
-    if _VERB.search(head):
+    *_, last = split_sentences(words, 0, len(words)) if headed else [(0, len(words))]
+    said = words[slice(*last)].strip() if _VERB.search(words, *last) else words
+    head = re.split(r"(?<=[a-z)]{2})[.:](?: |$)", said, maxsplit=1)[0].strip(" .:")
+    if (verb := _VERB.search(head)) and headed and _is_general(head[: verb.start()]):
+        return path
+    if verb and headed and (of := _OF_BUILDINGS.fullmatch(_PLACE.sub(" ", head[: verb.start()]).strip(" ,"))):
+        return replace(path, what=of["what"]) if not _OTHER.search(of["what"]) else replace(path, told=False)
+    if verb:
         lead = re.sub(r"\b(?:shall be|are|is|must be)\b.*$", "", head)
         return (
             path
@@ -213,7 +240,7 @@ def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str
     rest = _AFTER.match(after)
     if rest is None:
         return
-    behind = (rest["case"] or "").strip(" ,;.(")
+    behind = _BOUND_FIRST.sub("", (rest["case"] or "").strip(" ,;.("))
     if (note := _NOTE.fullmatch(behind)) and (
         said := re.search(rf"^\(?{re.escape(note[1])}[.)]? +(\S[^\n]*)", text[end:], re.M)
     ):
@@ -221,7 +248,7 @@ def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str
     if what is None and (of := _FOR.match(behind)) and not any(find_measures(behind)):
         what, behind = of["what"], ""
     conditions = [each for each in (case, behind) if each]
-    bound = bound_of(after if rest["case"] is None else "") or bound_of(before) or bound
+    bound = bound_of(after[:_NEAR]) or bound_of(before) or bound
     for each in (first, second):
         if each is not None and each.value is not None:
             yield Standard(

@@ -182,6 +182,10 @@ def _parse_matrix(section: Section, table: _Joined, known: Mapping[str, District
         return None
     cells = [row[place] for row in grid[header + 1 :] for place in districts if place < len(row)]
     words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
+    titles = {naming.plain_name(each.name) for each in known.values() if each.name}
+    labels = [{naming.plain_name(cell.text) for cell in row[:2] if cell is not None} for row in grid[header + 1 :]]
+    if sum(not titles.isdisjoint(each - {""}) for each in labels) * 2 > len(labels):
+        return None  # a list of districts
     if not words or sum(bool(_MARK.fullmatch(text.strip())) for text in words) < _LETTERS_SHARE * len(words):
         return None
     return _Matrix(grid, header, districts, words)
@@ -203,7 +207,7 @@ def _in_matrix(
         if use is None or not use.text.strip() or not any(cell.text.strip() for cell in own):
             continue  # a group heading, or a row without a mark for any district
         beside = [each.text.strip(" .") for each in row[last + 1 :] if each is not None and each not in own]
-        told = [words for words in dict.fromkeys(beside) if any(map(str.isalnum, words))]
+        told = [words for words in dict.fromkeys(beside) if any(map(str.isalnum, words)) and not _MARK.fullmatch(words)]
         for place, codes in districts.items():
             cell = row[place] if place < len(row) else None
             if cell is not None and cell is not use:
@@ -276,7 +280,8 @@ def _parse_legend(section: Section, table: _Joined, words: Sequence[str], legend
             if (level == "conditional" or reviewed) and (review := find_review(meaning)):
                 reviews[letter] = review
             if reviewed and (condition := _CONDITION.search(meaning)):
-                conditions[letter] = condition[0].strip(" .,;|")
+                said = condition[0].strip(" .,;|")
+                conditions[letter] = said + ")" * (said.count("(") - said.count(")"))
     for letter in [letter for letter, levels in elsewhere.items() if len(levels) > 1]:
         del legend[letter]
     if "X" in letters and "X" not in own:

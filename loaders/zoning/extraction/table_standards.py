@@ -7,8 +7,8 @@ table is recorded as its words, with the words of its headers and without a dime
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from loaders.readers.inline import to_plain_mark
@@ -18,6 +18,7 @@ from loaders.zoning.extraction.dimension_labels import DimensionLabel, parse_lab
 from loaders.zoning.extraction.dimension_names import allows_percent, allows_unit, bound_of, type_in_unit
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.measures import Measure, find_unit, parse_measure
+from loaders.zoning.extraction.outline import get_lines_before
 from loaders.zoning.extraction.permission_matrices import find_notes, is_header_short, is_matrix, strip_marks
 from loaders.zoning.extraction.places import Places
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
@@ -50,6 +51,9 @@ _PAIR: Final = re.compile(r" ?/ ?")
 _REFERENCE: Final = re.compile(
     r"\b(?:section|sec|chapter|article|page|ordinance|file|no|map|date|year|adopted)\b|§", re.I
 )
+_VERB: Final = re.compile(r"\b(?:shall|must|may|is|are|will|has|have)\b|[.;]$", re.I)
+_WORDS_OF_CAPTION: Final = 12
+_CAPTION: Final = 120
 _HEADERS: Final = 4
 """Maximum header rows of a table whose header is not marked."""
 _LABELS: Final = 3
@@ -90,7 +94,7 @@ class _Reader:
         self._section, self._table, self._known, self._around = section, table, known, around
         self._grid = table.grid()
         self._notes = find_notes(section, table)
-        self._caption = table.caption or ""
+        self._caption = table.caption or _find_caption(section, table)
 
     def read(self) -> Iterator[Standard]:
         """Yield the standards."""
@@ -105,8 +109,8 @@ class _Reader:
         rows = self._find_rows(header, labels)
         by_column = any(head.codes for head in columns.values())
         by_row = not by_column and any(head.codes for head in rows.values())
-        named = [*(parse_label(head.words, head.group) for head in (*columns.values(), *rows.values()))]
-        if not any(named):
+        named = any(parse_label(head.words, head.group) for head in (*columns.values(), *rows.values()))
+        if not (named or self._is_of_numbers(rows, columns)):
             return
         for number, row in rows.items():
             for place, column in columns.items():
@@ -122,6 +126,12 @@ class _Reader:
                 ):
                     continue
                 yield from self._read_cell(cell, row, column, codes)
+
+    def _is_of_numbers(self, rows: Iterable[int], columns: Iterable[int]) -> bool:
+        """Whether many cells are numbers, so that the words of the table are worth quoting."""
+        cells = [cell for number in rows for place in columns if (cell := self._grid[number][place]) is not None]
+        words = [cell.text.strip() for cell in cells if cell.text.strip()]
+        return sum(each[0].isdigit() for each in words) * 3 >= max(len(words), 1)
 
     def _count_header_rows(self) -> int:
         """Count the header rows: as marked, else the rows before the first value."""
@@ -144,7 +154,9 @@ class _Reader:
         for place in range(min(_LABELS, len(self._grid[0]) - 1)):
             texts = [cell.text.strip() for row in self._grid[header:] if (cell := row[place]) is not None]
             texts = [each for each in texts if each]
-            numbers = sum(each[:1].isdigit() or _NONE.fullmatch(each) is not None for each in texts)
+            numbers = sum(
+                each[:1].isdigit() or _NONE.fullmatch(each) is not None or not re.search(r"\w", each) for each in texts
+            )
             head = " ".join(cell.text for row in self._grid[:header] if (cell := row[place]) is not None)
             if place and (
                 numbers * 5 > len(texts) * 2 or parse_label(head) or naming.find_codes(head.strip(), self._known)
@@ -227,7 +239,7 @@ class _Reader:
             raw = raw[: mark.start()].strip()
             given = self._parse_value(raw, label)
         conditions = [self._notes.get(mark, mark) for mark in dict.fromkeys(marks)]
-        headers = " | ".join(each for each in (row.path, column.path) if each)
+        headers = " | ".join(each for each in (self._caption[:_CAPTION], row.path, column.path) if each)
         if label is not None and given is not None and given.value is not None:
             yield self._make(cell, raw, label, given, headers, codes, others, conditions)
         elif label is not None and (pair := self._split_pair(raw, label, row, column)):
@@ -247,8 +259,15 @@ class _Reader:
         """Find the dimension that the headers of a cell name, and the words of the header that does not."""
         of_row = parse_label(row.rest or row.words, row.group)
         of_column = parse_label(column.rest if column.codes else column.words, column.group)
-        if of_row is None and of_column is None and column.group and not row.group:
-            of_row = parse_label(row.words, column.group)
+        above = column.group or self._caption
+        if of_row is None and of_column is None and above and not row.group:
+            of_row = parse_label(row.words, above)
+            of_column = None if of_row else parse_label(column.words, self._caption)
+        if of_row is None and of_column is not None and of_column.type == "setback":
+            side = parse_label(row.words, "setbacks")
+            if side is not None and side.type.endswith("setback"):
+                case = " ".join(each for each in (side.case, of_column.case) if each)
+                return replace(of_column, type=side.type, case=case or None), []
         if of_row is not None and of_column is not None:
             if of_row.type == "setback" or of_column.type == "setback":
                 more = of_column if of_row.type == "setback" else of_row
@@ -329,6 +348,12 @@ class _Reader:
             get_confidence("standard", "table"),
             "table",
         )
+
+
+def _find_caption(section: Section, table: Table) -> str:
+    """Find the caption of a table in the line above it, if it is a short one without a verb."""
+    (line,) = get_lines_before(section.text, table.start, 1)[-1:] or [""]
+    return line.strip() if len(line.split()) <= _WORDS_OF_CAPTION and not _VERB.search(line) else ""
 
 
 def _is_name(words: str, code: str, known: Mapping[str, District]) -> bool:

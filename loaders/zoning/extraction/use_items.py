@@ -39,6 +39,11 @@ _ANY_USE: Final = re.compile(
 )
 """A reference to the uses of another place, or to uses like those listed."""
 _PAGE: Final = re.compile(r"\.{3,}|[….] ?\d{1,4}$|(?<=[a-z]) \d{1,4}(?:[-–,] ?\d{1,4})*$")
+_CITED_LAST: Final = re.compile(
+    r"\b(?:sections?|chapters?|articles?|parts?|titles?|tables?|divisions?) [\d.-]{1,12}(?:,? (?:and|or|through"
+    r"|to) [\d.-]{1,12})?$",
+    re.I,
+)
 EXCEPTS: Final = re.compile(
     r"\b(?:except(?:ing|ed)?|excluding|other than|but not|but only|unless|excluded|exclusive of)\b", re.I
 )
@@ -54,7 +59,7 @@ CUT: Final = re.compile(
     r"|set forth|provided|required|specified|approved|limited|authorized|governed|listed|per|outlined|prescribed|an?"
     r"|accessory|part of)\b|in (?:accordance|conformance|compliance|conformity|conjunction|connection"
     r"|association)\b|pursuant|if\b|only\b|so long as|as long as|not"
-    r" (?:to )?(?:exceed\w*|more|less|over|including|involving)|not\b|with(?:out)? (?:an?|no|not|the|up)\b|having\b"
+    r" (?:to )?(?:exceed\w*|more|less|over|including|involving)|not\b|with(?:out)? (?:no|not|up)\b|having\b"
     r"|limited to|up to|at least|(?:no |not )?(?:more|less|fewer|greater)"
     r" than|includ(?:ing|es)\b|such as\b|but\b|see\b|per\b(?! lot\b)|under \d|over \d|containing|consisting|which\b"
     r"|that\b|who\b|whose\b"
@@ -127,16 +132,26 @@ def parse_item(
         only = naming.find_codes(match["codes"], known)
         if not only:
             return None
+        if not match[0].strip().startswith("("):  # "(R-2 District only)" is a condition
+            words = f"{words[: match.start()]} {words[match.end() :].lstrip()}".strip()
     whole = strip_closing(words)
     first, *others = sentences_of(whole)
     name = first
     plain = _PLACE_CITED.sub("", first)
-    if EXCEPTS.search(first) or _PAGE.search(whole) or level_of(name) == "notPermitted":
+    if (
+        EXCEPTS.search(first)
+        or (_PAGE.search(whole) and not _CITED_LAST.search(whole))
+        or level_of(name) == "notPermitted"
+    ):
         return None
     if any(each.unit in UNITS for each in find_measures(whole)):
         return None
     cut = next((each for each in CUT.finditer(name) if each.start() > 2), None)
-    if cut and (bracket := _BRACKET.match(name, cut.end())) and not LIMITS.search(bracket[0]):
+    if (
+        cut
+        and (bracket := _BRACKET.match(name, cut.end()))
+        and (not LIMITS.search(bracket[0]) or re.match(r" (?:and|or)\b|,", name[bracket.end() :]))
+    ):
         cut = next((each for each in CUT.finditer(name, bracket.end())), None)
     use = strip_closing(name[: cut.start()] if cut else name).strip(" ,:–—-")
     rest = name[cut.end() :].strip() if cut else ""
