@@ -32,8 +32,8 @@ from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree, Summary
 from kg.zoning_summaries.prompts import Source
 from kg.zoning_summaries.scoring import section_vectors
+from kg.zoning_summaries.section_ranking import build_heading_path
 from kg.zoning_summaries.stored_summaries import AGENT, build_source, build_summary, commit_summaries
-from kg.zoning_summaries.topic_search import comparison_text
 from kg.zoning_summaries.writers import Chat, Mode, Summarizer, get_rank, open_writer
 
 BATCH: Final = 50
@@ -193,7 +193,7 @@ class _Build:
         except BuildPausedError:
             report.paused = True
         if report.built and not report.paused:  # in advance, so that the first search is fast
-            texts = [comparison_text(tree, section) for section in tree.order if section in tree.heights]
+            texts = [build_heading_path(tree, section) for section in tree.order if section in tree.heights]
             section_vectors(self.kg, report.municipality, texts)
         if isinstance(self.writer, Chat):
             usage = self.writer.endpoint.usage

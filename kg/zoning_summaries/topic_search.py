@@ -1,10 +1,12 @@
-"""Searches a zoning code for a topic, from its top-level sections down, by their summaries.
+"""Searches a zoning code for a topic, from its top-level sections down.
 
 At each step the parts of the sections chosen before are candidates, and the best `top_k` are chosen. A chosen section
-without parts is a result. Without a chat endpoint for ratings, the score of a section is the best score at or below it,
-since the few sentences about a large part of a code cannot name everything in it (see `kg.zoning_summaries.scoring`).
-The trace lists every candidate. Plain search, which reads texts and no summaries, runs over the same sections, and the
-differences are reported: either may have missed something.
+without parts is a result. A chat endpoint rates them by their summaries. Without one, the score of a section is the
+best score at or below it, by the words and the meaning of heading paths and texts
+(`kg.zoning_summaries.section_ranking`): these find the section that governs more often than summaries, which cannot
+name everything in a large part of a code.
+The trace lists every candidate. Plain search runs over the same sections, and the differences are reported: either may
+have missed something.
 """
 
 from __future__ import annotations
@@ -20,10 +22,14 @@ from kg.retrieval.text_vectors import WITHOUT_MODEL
 from kg.search.protocol import Candidate as Found
 from kg.text import quoted
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.code_tree import CodeTree, State
-from kg.zoning_summaries.scoring import WORDS, Evidence, Score, score_by_chat, score_by_evidence
+from kg.zoning_summaries.code_tree import State
+from kg.zoning_summaries.scoring import Score, score_by_chat
+from kg.zoning_summaries.section_ranking import Ranked, build_heading_path, rank_sections, weigh_terms
 from kg.zoning_summaries.sentence_selection import shorten
 
+HEADINGS_AND_TEXTS: Final = "headings and texts"
+WORDS: Final = "words of headings and texts"
+"""The bases of a score: words and vectors; words only, without an embedding model."""
 MAX_STEPS: Final = 50
 """Maximum levels of a search, more than any code has."""
 
@@ -38,7 +44,7 @@ class Candidate:
     chosen: bool
     why: str
     state: State
-    """State of its summary. Without a summary, its heading was scored."""
+    """State of its summary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +101,6 @@ def descend(
     steps say so. Raises NotFoundError if the municipality has no sections.
     """
     return _Descending(kg, municipality, question, top_k, endpoint).run()
-
-
-def comparison_text(tree: CodeTree, section: str) -> str:
-    """Build the text by which a section is scored: heading and summary."""
-    summary = tree.summaries.get(section)
-    title = tree.sections[section].title or tree.sections[section].name
-    return f"{title}\n{summary.text}" if summary is not None else title
 
 
 class _Descending:
@@ -172,39 +171,19 @@ class _Descending:
     def score_all(self) -> None:
         """Score every section by the best score at or below it."""
         tree = self.tree
-        layout = self.build_evidence()
-        found = {each.iri: each for each in self.run_plain_search(len(self.units))}
-        texts = [found.get(section) for section in layout]
-        if found and not any(each.bm25 for each in found.values()):
+        ranked = rank_sections(self.kg, self.municipality, self.question, weigh_terms(self.question))
+        if ranked and not any(each.words for each in ranked):
             self.notes.append("No section contains a word of the query. The results are the closest in meaning.")
-        self.scored_by, scores = score_by_evidence(
-            self.kg, self.municipality, self.question, list(layout.values()), texts
-        )
-        best = {section: (score, section) for section, score in zip(layout, scores, strict=True)}
-        for section in reversed(layout):
+        self.scored_by = WORDS if any(each.meaning is None for each in ranked) else HEADINGS_AND_TEXTS
+        own = {each.section: Score(each.score, _describe_parts(each)) for each in ranked}
+        best = {section: (own[section], section) for section in tree.order if section in own}
+        for section in reversed(best):
             # max() keeps the first of ties: the section itself, then its first part.
             best[section] = max(
                 [best[section], *(best[part] for part in tree.parts(section))], key=lambda each: each[0].value
             )
         self.known = best
-        self.ends = {each for each in self.units if best[each][1] == each and each in found and tree.parts(each)}
-
-    def build_evidence(self) -> dict[str, Evidence]:
-        """Build the evidence to score each section by, in the order of the code. It is cached with the tree."""
-        tree, key = self.tree, ("summary evidence", self.municipality)
-        known: tuple[CodeTree, dict[str, Evidence]] | None = self.kg.memory.get(key)
-        if known is not None and known[0] is tree:
-            return known[1]
-        places = {section: place for place, section in enumerate(each for each in tree.order if each in tree.heights)}
-        made = {
-            section: Evidence(
-                comparison_text(tree, section),
-                section in tree.summaries,
-                [places[above] for above in tree.above(section) if above in places],
-            )
-            for section in places
-        }
-        return self.kg.memory.keep(key, (tree, made))[1]
+        self.ends = {each for each in self.units if best[each][1] == each and tree.parts(each)}
 
     def get_score(self, section: str) -> Score:
         """Get the score of a section, with the section below it that has this score as part of the reason."""
@@ -228,7 +207,8 @@ class _Descending:
     def format_section(self, section: str) -> str:
         """Build the text of a section for an endpoint: heading, summary, and the headings of its parts."""
         parts = "; ".join(self.tree.sections[part].name for part in self.tree.parts(section))
-        said = comparison_text(self.tree, section)
+        summary = self.tree.summaries.get(section)
+        said = "\n".join([build_heading_path(self.tree, section), *([] if summary is None else [summary.text])])
         return f"{said}\nParts: {shorten(parts)}" if parts else said
 
     def leaf(self, candidate: Candidate) -> Leaf:
@@ -238,10 +218,10 @@ class _Descending:
 
     def note_states(self, steps: Sequence[Step]) -> None:
         states = [candidate.state for step in steps for candidate in step.candidates]
-        meanings: dict[State, str] = {"missing": "Their headings were scored.", "stale": "They may be outdated."}
-        for state, meaning in meanings.items():
+        several: tuple[State, ...] = ("missing", "stale")
+        for state in several:
             if count := states.count(state):
-                self.notes.append(f"The summaries of {count} of {len(states)} candidates are {state}. {meaning}")
+                self.notes.append(f"The summaries of {count} of {len(states)} candidates are {state}.")
         if self.scored_by == WORDS:
             self.notes.append(WITHOUT_MODEL)
 
@@ -265,6 +245,11 @@ class _Descending:
                 if candidate.section in wanted and not candidate.chosen:
                     return f"step {number}: {candidate.name} was {candidate.why}"
         return f"reached, but {self.top_k} other sections score higher"
+
+
+def _describe_parts(ranked: Ranked) -> dict[str, float]:
+    said = {"words": ranked.words} if ranked.words else {}
+    return said if ranked.meaning is None else said | {"meaning": ranked.meaning}
 
 
 def _ordinal(number: int) -> str:

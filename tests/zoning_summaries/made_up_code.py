@@ -137,7 +137,7 @@ class Index:
             vector[int(sha256(word.strip(".,"))[:8], 16) % 64] += 1
         return list(vector / np.linalg.norm(vector))
 
-    def rank(self, query: str, *, units: Sequence[str], limit: int) -> Ranking:
+    def rank(self, query: str, *, units: Sequence[str], limit: int, mode: str = "hybrid") -> Ranking:
         words = set(query.casefold().split())
         scored = [
             (len(words & set(self.units[unit].casefold().replace(".", "").split())), unit)

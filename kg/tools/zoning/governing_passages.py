@@ -61,7 +61,7 @@ _DISTRICT_WEIGHT: Final = 0.5
 _DISTRICT_WORD: Final = re.compile(r"\b(?:districts?|zones?)\b", re.IGNORECASE)
 _ITEM: Final = re.compile(r"\W{0,2}(?:\(?[a-z]{1,4}|\(?[A-Z]|\(?\d{1,3})[.)]\s")
 """The label of an item of a list."""
-_LEAD: Final = re.compile(r":\W*$|\b(?:following|as follows)\b", re.IGNORECASE)
+_FOLLOWING: Final = re.compile(r"\b(?:following|as follows)\b", re.IGNORECASE)
 _SENTENCE_END: Final = re.compile(r"[.;:]['\")\]]*\s+|\n")
 
 
@@ -294,6 +294,7 @@ def _find_lead(text: str, lines: Sequence[tuple[int, int]], start: int) -> tuple
     if _ITEM.match(text, start) is None:
         return None
     for first, end in reversed(lines):
-        if end <= start and _LEAD.search(text, max(first, end - _CHARACTERS), end) is not None:
+        words = text[max(first, end - _CHARACTERS) : end]
+        if end <= start and (words.rstrip().endswith(":") or _FOLLOWING.search(words) is not None):
             return (first, end) if end - first <= _CHARACTERS else None
     return None

@@ -61,6 +61,12 @@ from kg.tools.zoning.term_lookup import (
 from kg.vocabulary import KG, SKOS
 from kg.zoning_summaries.use_names import parse_use_kinds
 
+_UNLISTED: Final = "uses that are not listed"
+"""The use of a rule that a closed list has, where extraction read all of the list."""
+_NOT_LISTED: Final = (
+    "No use of this name is in the list of the district, which was read whole, and the quoted sentence prohibits the "
+    "rest. It may be listed under another name: see law."
+)
 SHOWN_ODDS: Final = 5
 ALIKE: Final = 80
 """Least similarity, of 100, of two words in names of uses that are suggested."""
@@ -202,7 +208,10 @@ def kg_query_permissions(
         notes += similar
         is_complete = is_complete and (total > 0 or not similar)
     if not total:
-        notes.append(_note_nothing(asked.place, "permission", bool(words.uses)))
+        closed = [] if use is None or district is None or not is_complete else _find_closed_lists(asked)
+        result.permissions, result.places = to_permissions(load_with_evidence(reader, closed)), None
+        notes.append(_NOT_LISTED if closed else _note_nothing(asked.place, "permission", bool(words.uses)))
+        total = len(closed)
     asked.add_law(result, total, offset)
     result.notes = notes
     return reader.finish(
@@ -271,6 +280,12 @@ class _Asked:
                 f"Read: tables, lists and label lines; sentences are quoted. {len(law.passages)} of {law.in_scope} "
                 "sections in scope are quoted, best first."
             )
+
+
+def _find_closed_lists(asked: _Asked) -> list[Found]:
+    """Find the rules that prohibit the uses that are not listed in the districts, whose lists were read whole."""
+    reported = find_rules(asked.reader, "permission", asked.words, asked.districts).reported
+    return [each for each in reported if fold(asked.words.uses[each.about].name) == _UNLISTED]
 
 
 def _find_uses(asked: _Asked, use: str) -> Mapping[str, Named]:
