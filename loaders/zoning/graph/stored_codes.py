@@ -93,11 +93,11 @@ class Code:
         below: dict[str | None, list[Section]] = defaultdict(list)
         for section in self.sections.values():
             below[section.parent if section.parent in self.sections else None].append(section)
-        waiting = sorted(below[None], key=lambda each: (-each.order, each.key))
+        waiting = sorted(below[None], key=lambda each: (each.order, each.key), reverse=True)
         while waiting:
             section = waiting.pop()
             yield section
-            waiting += sorted(below[section.key], key=lambda each: (-each.order, each.key))
+            waiting += sorted(below[section.key], key=lambda each: (each.order, each.key), reverse=True)
 
     def put(self, section: Section) -> None:
         """Add a section, or replace the one with its key."""

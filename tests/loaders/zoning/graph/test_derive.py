@@ -422,3 +422,51 @@ def test_a_citation_is_read_again_when_another_section_is_called_the_same(
 
 
 TEXT = "Kilns are subject to chapter 5 and to sections 1.1 through 2.1."
+
+
+SCOPED = """ARTICLE I
+DISTRICTS
+1.1 Districts
+The town is divided into the following districts:
+C-5 Planned Commercial District
+M-1 Manufacturing District
+ARTICLE II
+C-5 PLANNED COMMERCIAL DISTRICT
+2.1 Permitted Uses
+1. Shoe stores.
+2.2 Bulk Regulations
+A. A maximum height of 40 feet.
+{lost}2.3 Signs
+1. One sign.
+"""
+
+
+@pytest.mark.parametrize(
+    ("lost", "scope"),
+    [
+        ("", ("districts", {"C-5"})),
+        ("M-1 MANUFACTURING DISTRICT\n", ("districts", {"M-1"})),
+        ("SIGNS\n", ("none", set())),
+    ],
+)
+def test_scopes_and_the_list_of_districts_are_stored_and_follow_the_headings_before_them(
+    kg: KnowledgeGraph, tmp_path: Path, lost: str, scope: tuple[str, set[str]]
+) -> None:
+    path = tmp_path / "code.txt"
+    for text in (SCOPED.format(lost="M-9 PORT DISTRICT\n"), SCOPED.format(lost=lost)):
+        path.write_text(text, encoding="utf-8")
+        load(kg, "zoning", [str(path)], state="UT", municipality="Quarry Bend")
+    quads = content(kg)
+
+    def values(subject: NamedNode, predicate: NamedNode) -> set[str]:
+        return {
+            text_of(quad.object).rpartition("/")[2]
+            for quad in quads
+            if (quad.subject, quad.predicate) == (subject, predicate)
+        }
+
+    node = NamedNode(section("2.3").value + "#scope=0")
+    assert (values(node, KG.scopeKind), values(node, KG.appliesIn)) == ({scope[0]}, scope[1])
+    listed = NamedNode(section("1.1").value + "#district-list=0")
+    assert values(listed, KG.listsDistrict) == {"C-5", "M-1"}
+    assert values(listed, KG.jurisdiction) == {"us-ut-quarry-bend"}
