@@ -14,7 +14,7 @@ from typing import Final
 from loaders.zoning.extraction.confidence import get_confidence
 from loaders.zoning.extraction.dimension_labels import parse_label
 from loaders.zoning.extraction.dimension_names import STOREY, Bound, allows_percent, allows_unit, bound_of, type_in_unit
-from loaders.zoning.extraction.districts import District, parse_heading, parse_leading_codes
+from loaders.zoning.extraction.districts import District, codes_in_title, parse_heading, parse_leading_codes
 from loaders.zoning.extraction.lines import Line, parse_lines
 from loaders.zoning.extraction.measures import Measure, find_measures, find_ratios
 from loaders.zoning.extraction.places import Places
@@ -88,6 +88,7 @@ _HISTORY: Final = re.compile(r" ?[(\[](?:Ord\b|Ordinance|Added|Amended|Prior cod
 _PARTS: Final = re.compile(r"(?<=[a-z)%])[.;] (?=[A-Z])(?<!sq\. )(?<!ft\. (?=[a-z]))")
 """The end of one label and value before the next: ``Front: 30 feet. Side: 10 feet.``"""
 _LONGEST: Final = 600
+_HEAD_WORDS: Final = 8
 _NEAR: Final = 30
 """Code points after a value that may state its bound."""
 _BEFORE: Final = 14
@@ -114,7 +115,7 @@ def find_in_lines(
     if (
         not known
         or any(_OTHER.search(_strip_names(title, known)) for title in titles)
-        or not _STANDARDS.search(section.title)
+        or not (_STANDARDS.search(section.title) or codes_in_title(section.title, known))
     ):
         return
     title = section.title.strip(" .:")
@@ -156,8 +157,11 @@ def _read_lines(
                     read = True
                     yield each
                 first = part.end() if part else at
-        below = holds if read else _parse_head(words, holds, known, headed=bool(line.below))
-        if not line.label and not read and not line.below and len(words.split()) <= 8 and not _VERB.search(words):
+        headed = bool(line.below) or words.endswith(":")
+        general = not line.label and _GENERIC.fullmatch(words) is not None and parse_label(words) is None
+        below = holds if read else _parse_head(words, path if general else holds, known, headed=headed)
+        heads = words.endswith(":") or (len(words.split()) <= _HEAD_WORDS and not _VERB.search(words))
+        if not line.label and not read and not line.below and heads:
             current = below
         if line.below:
             yield from _read_lines(section, known, places, line.below, below)

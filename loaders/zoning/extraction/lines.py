@@ -10,11 +10,13 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
-from loaders.zoning.extraction.outline import Outline, find_label_end
+from loaders.zoning.extraction.outline import Frame, Outline, find_label_end, is_next
 from loaders.zoning.extraction.section_protocol import Section
 
 _LINE: Final = re.compile(r"[^\n]+")
 _UNFINISHED: Final = re.compile(r"(?:[,(]|\b(?:and|or|of|the|a|an|to|in|for|with|by|on|from))$")
+_ANNOUNCES: Final = re.compile(r"\b(?:following|follows|below)\b", re.I)
+_WORDS_OF_NOTE: Final = 20
 _LONGEST: Final = 4_000
 """Code points of a line whose brackets are counted."""
 
@@ -45,6 +47,8 @@ def parse_lines(section: Section, breaks: Set[int] = frozenset()) -> Sequence[Li
     outline = Outline[Line]()
     lines: list[Line] = []
     latest: Line | None = None
+    aside: list[Frame[Line]] = []
+    """The lines above a note within a list."""
     table = 0
     broken = False
     for match in _LINE.finditer(text):
@@ -66,8 +70,11 @@ def parse_lines(section: Section, breaks: Set[int] = frozenset()) -> Sequence[Li
             latest.end = end
             continue
         if label:
+            if aside and is_next(label, aside[-1].label):
+                outline.frames[:] = aside  # a note between two items of a list
             outline.enter(label)
         elif outline.frames and outline.frames[-1].label:
+            aside = list(outline.frames) if _is_note(text, start, end) else []
             outline.leave()
         elif outline.frames:
             outline.frames.clear()
@@ -76,6 +83,12 @@ def parse_lines(section: Section, breaks: Set[int] = frozenset()) -> Sequence[Li
         (outline.frames[-1].value.below if outline.frames else lines).append(latest)
         outline.push(label, latest)
     return lines
+
+
+def _is_note(text: str, start: int, end: int) -> bool:
+    """Whether a line without a label is a long sentence that announces nothing."""
+    words = text[start:end]
+    return len(words.split()) >= _WORDS_OF_NOTE and words[-1:] == "." and not _ANNOUNCES.search(words)
 
 
 def _goes_on(text: str, line: Line, start: int) -> bool:

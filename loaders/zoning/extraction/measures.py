@@ -63,7 +63,7 @@ _UNITS: Final = (
     ("FT", r"(?:(?:linear|lineal|horizontal|vertical) )?(?:feet\b|foot\b|ft\b\.?)|['′’](?![\w'’])"),
     ("IN", r"inch(?:es)?\b|″"),
     ("MI", r"miles?\b"),
-    ("M", r"met(?:er|re)s?\b|m\b ?\.?(?= ?\))"),
+    ("M", r"met(?:er|re)s?\b|(?-i:m)\b ?\.?(?= ?\)|[,;.]|$| or\b)"),
     ("HA", r"hectares?\b|ha\b\.?(?=\))"),
     ("PERCENT", r"percent\b(?: ?\(?\d{1,3}(?:\.\d+| \d/\d|[½¼¾⅓⅔⅛])?%\)?)?|per cent\b|%"),
     ("storey", r"stor(?:y|ies|eys?)\b"),
@@ -78,8 +78,9 @@ _MEASURE: Final = re.compile(
     re.IGNORECASE,
 )
 _HINTS: Final = (
-    "feet", "foot", "ft", "acre", "ac.", " ac", "/ac", "%", "percent", "per cent", "inch", "stor", "space", "stall",
-    "unit", "dwelling", "mile", "sf", "s.f", "sq", "met", "m2", "m²", "degree", "°", "'", "’", "′", "″", "home", "du",
+    "feet", "foot", "ft", "acre", "ac.", " ac", "/ac", "%", "percent", "per cent", "inch", " m", "stor", "space",
+    "stall", "unit", "dwelling", "mile", "sf", "s.f", "sq", "met", "m2", "m²", "degree", "°", "'", "’", "′", "″",
+    "home", "du",
 )  # fmt: skip
 """Substrings of the units. Text without any of them is skipped, since the full pattern is slow."""
 _NUMBER_ONLY: Final = re.compile(rf"(?P<first>{NUMBER})(?:(?P<to> ?[-–—] ?| to )(?P<last>{NUMBER}))?", re.IGNORECASE)

@@ -47,7 +47,7 @@ def _style(label: str) -> str:
     return re.sub(r"[ivx]+|[a-z]{2,}", "#", re.sub(r"\d+", "1", label)).translate(_ALIKE)
 
 
-def _is_next(label: str, before: str) -> bool:
+def is_next(label: str, before: str) -> bool:
     """Check whether a label follows another: ``(b)`` follows ``(a)``, ``2.`` follows ``1.``"""
     last, this = _BARE.search(before), _BARE.search(label)
     if last is None or this is None or _BARE.sub("", before) != _BARE.sub("", label):
@@ -80,7 +80,7 @@ class Outline(Generic[T]):
     def find_depth(self, label: str) -> int:
         """Find the number of lines that a line with this label is below."""
         for depth, frame in enumerate(self.frames):
-            if frame.label and (_style(frame.label) == _style(label) or _is_next(label, frame.label)):
+            if frame.label and (_style(frame.label) == _style(label) or is_next(label, frame.label)):
                 return depth
         return len(self.frames)
 

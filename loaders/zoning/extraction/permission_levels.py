@@ -50,7 +50,7 @@ NOT: Final = re.compile(
 )
 _CONDITIONAL: Final = re.compile(
     r"\bconditional(?:ly)?\b|\bspeci(?:al|fic) (?:land )?(?:uses?|exceptions?|permits?)"
-    r"|\b(?:uses? )?(?:by|requiring a) special"
+    r"|\b(?:uses? )?(?:by|requiring a) special|\bdiscretionary uses?\b"
     r"|\buses? (?:permitted|allowed) (?:on|upon|by) (?:review|appeal|permit)|\buse permits?\b|\bspecial approval\b",
     re.IGNORECASE,
 )

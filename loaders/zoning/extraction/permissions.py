@@ -48,7 +48,6 @@ from loaders.zoning.extraction.use_items import (
     strip_closing,
 )
 from loaders.zoning.extraction.use_leads import (
-    ACCESSORY,
     ANNOUNCES,
     BLOCKED,
     FOLLOWING,
@@ -70,6 +69,17 @@ _LIMITED: Final = re.compile(
     r"\b(?:limited to|only|provided|not (?:more|over|to exceed)|when|where|if|enclosed)\b", re.I
 )
 """Words of the heading of a group of uses that limit all of them."""
+_OTHER_HEADING: Final = re.compile(
+    r"(?:[\w/&,-]+ ){0,7}(?:standards|requirements|regulations|restrictions|provisions|limitations|guidelines"
+    r"|procedures?"
+    r"|review|design|criteria|conditions)"
+    r"|(?:off-street |required )?(?:parking|loading)(?: and loading)?(?: spaces)?|signs?|signage|(?:landscap"
+    r"|buffer)\w*(?:,? .*)?"
+    r"|screening|(?:outdoor )?lighting|fences?(?: and walls)?|setbacks?|heights?|(?:front|side|rear|required) yards?"
+    r"|bulk(?: .*)?|purposes?|intent|definitions?|density|coverage|projections?|utilities|nonconforming .*",
+    re.I,
+)
+"""A heading of something else than uses, after a list of them."""
 _REQUIREMENTS: Final = re.compile(
     r"\b(?:requirements?|conditions?|standards?|provided|provisions|restrictions|limitations|criteria|subject to|if"
     r"|when"
@@ -189,9 +199,9 @@ class _Lists:
         head = re.split(r"(?<=\w\w)[.:](?: |$)| ?\(", words, maxsplit=1)[0].strip()
         if len(head.split()) > 8 or VERB.search(head):
             return False
-        return bool(NOT_USES.search(head) or DIMENSION.search(head)) or (
-            bool(HEADING.fullmatch(head)) and bool(OF_USES.search(head))
-        )
+        if HEADING.fullmatch(head) and OF_USES.search(head):
+            return True
+        return _OTHER_HEADING.fullmatch(head) is not None or bool(DIMENSION.search(head))
 
     def _parse_lead(self, line: Line, above: Lead | None) -> Lead | None:
         """Parse a line as the lead of the lines below it. None if it is none."""
@@ -326,7 +336,7 @@ class _Lists:
             self._miss(start, lead)
             return
         own = [each for each in conditions if each]
-        if level == "byRight" and (own or any(not ACCESSORY.match(each) for each in lead.conditions)):
+        if level == "byRight" and own:
             level = "byRightWithConditions"
         review = (find_review(told) if told and level == "conditional" else None) or lead.review
         conditions = list(dict.fromkeys([*own, *lead.conditions]))

@@ -99,10 +99,10 @@ class _Reader:
     def read(self) -> Iterator[Standard]:
         """Yield the standards."""
         grid = self._grid
-        if not grid or len(grid[0]) < 2 or len(grid) < 2:
+        if not grid or len(grid[0]) < 2:
             return
         header = self._count_header_rows()
-        if is_header_short(grid, header):
+        if header and is_header_short(grid, header):
             return
         labels = self._count_label_columns(header)
         columns = {place: self._head([row[place] for row in grid[:header]]) for place in range(labels, len(grid[0]))}
@@ -145,8 +145,8 @@ class _Reader:
                 and not naming.find_codes(cell.text, self._known)
                 for cell in row[1:]
             ):
-                return max(1, number)
-        return 1
+                return number
+        return min(1, len(grid) - 1)
 
     def _count_label_columns(self, header: int) -> int:
         """Count the columns at the left that contain labels: most of their cells are no numbers."""

@@ -14,14 +14,14 @@ LEAST = {
     "clean text": {
         "section": (0.99, 0.99),
         "definition": (0.97, 0.98),
-        "permission": (0.95, 0.55),
+        "permission": (0.97, 0.56),
         "standard": (0.97, 0.2),
         "citation": (0.95, 0.95),
     },
     "out of a PDF": {
         "section": (0.98, 0.98),
         "definition": (0.97, 0.98),
-        "permission": (0.95, 0.54),
+        "permission": (0.97, 0.55),
         "standard": (0.96, 0.2),
         "citation": (0.93, 0.92),
     },
