@@ -257,7 +257,8 @@ def follow_references(
                 seen.update(new)
                 pending += new
         reached = (seen - {iri}) & stated
-        lost = [each for each in way if not targets[each.about]]
+        # Of all districts, a reference that could lead anywhere does not answer a use.
+        lost = [each for each in way if not targets[each.about] and wanted != words.districts.keys()]
         used |= {each.iri: each for each in (way if reached else lost)}
         followed.districts.update(reached)
         followed.notes.extend(_note_lost(words.districts[iri].code, words.uses[each.about].name) for each in lost)

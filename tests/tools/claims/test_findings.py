@@ -41,12 +41,12 @@ CODE = """
 Permitted uses:
 1. Cottages.
 2. Bakeries.
-The minimum lot area is 7,000 square feet.
+Minimum lot area: 7,000 square feet.
 1.30 C-1 Corner Commercial District
 Permitted uses:
 1. Bakeries.
 2. Ferry landings.
-The maximum building height is 35 feet.
+Maximum building height: 35 feet.
 """
 
 
@@ -107,7 +107,7 @@ def test_findings_are_listed_by_confidence_with_their_words(kg: KnowledgeGraph) 
     assert {each.kind for each in everything} >= {"use", "standard", "definition", "district"}
     assert all(each.words and each.section and each.reported for each in everything)
     [height] = [each for each in everything if "building height" in each.statement]
-    assert (height.words, height.context) == ("35 feet", "The maximum building height is 35 feet.")
+    assert (height.words, height.context) == ("35 feet", "Maximum building height: 35 feet.")
     listed = list_claims(kg, kind="use", **FORD, limit=1, offset=1)
     assert (listed.total, len(listed.claims), listed.next_offset) == (4, 1, 2)
     assert not list_claims(kg, kind="use", **FORD, max_confidence=0.1).claims
@@ -202,7 +202,7 @@ def test_rejection_survives_reloads(
 
 
 def test_rejection_of_one_rule_is_not_one_of_another_that_says_the_same(kg: KnowledgeGraph, source: str) -> None:
-    text = CODE + "1.40 Landings\nFerry landings are permitted in the C-1 District.\n"
+    text = CODE + "1.40 C-1 Corner Commercial District, landings\nPermitted uses:\n1. Ferry landings.\n"
     Path(source).write_text(text)
     load(kg, "zoning", [source])
     first, other = (each.id for each in list_claims(kg, kind="use", **FORD).claims if "Ferry" in each.statement)
