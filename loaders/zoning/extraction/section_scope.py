@@ -11,9 +11,11 @@ known.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -328,9 +330,16 @@ def _partition(
             carried = Carried(line.rank, line.kind, line.codes)
     marks += _find_parts(section, place, lines, known)
     cuts = sorted({at for start, end, _ in marks for at in (start, end)})
+    waiting = sorted(((start, -number) for number, (start, _, _) in enumerate(marks)), reverse=True)
+    open_marks: list[int] = []
+    """Heap of the marks that have started, negative, so that the last one is first."""
     scopes: list[Scope] = []
     for start, end in pairwise(cuts):
-        kind, codes = next(where for first, last, where in reversed(marks) if first <= start < last)
+        while waiting and waiting[-1][0] <= start:
+            heappush(open_marks, waiting.pop()[1])
+        while marks[-open_marks[0]][1] <= start:
+            heappop(open_marks)
+        kind, codes = marks[-open_marks[0]][2]
         if scopes and ((scopes[-1].kind, scopes[-1].codes) == (kind, codes) or text[start:end] == "\n"):
             scopes[-1] = replace(scopes[-1], end=end)
         else:
@@ -346,10 +355,14 @@ def _find_lines(
     apart = [(table.start, table.end) for table in section.tables]
     # The items of a list of districts are no headings.
     apart += [(each.start or 0, each.end) for each in known.values() if each.section == section.key and each.end]
+    apart.sort(reverse=True)
+    covered = 0
     found: list[tuple[int, _Line]] = []
     lines = [*re.finditer(r"[^\n]+", text)]
     for number, line in enumerate(lines):
-        if len(line[0]) > _LONGEST or any(start < line.end() and line.start() < end for start, end in apart):
+        while apart and apart[-1][0] < line.end():
+            covered = max(covered, apart.pop()[1])
+        if len(line[0]) > _LONGEST or line.start() < covered:
             continue
         below = bool(found) and found[-1][0] == number - 1 and found[-1][1].level
         trailing = number + 1 == len(lines)
@@ -437,6 +450,7 @@ def _find_parts(
     """Yield the labelled parts whose first words are a heading about districts: ``(b) R-2 District. Uses are``."""
     text = section.text
     listed = {each.start for each in known.values() if each.section == section.key and each.end}
+    starts = [each.start for each in lines]
     for part in section.subsections:
         if part.start in listed:
             continue
@@ -451,7 +465,8 @@ def _find_parts(
         where = parse_scope(words.rstrip(".:"), known)
         if where is None or where[0] == "none" or not _is_heading_of(words, where, known, labelled=True):
             continue
-        end = min((each.start for each in lines if part.start < each.start), default=len(text))
+        after = bisect_right(starts, part.start)
+        end = starts[after] if after < len(starts) else len(text)
         if place[0] == "districts" and not (where[1] and set(where[1]) <= set(place[1])):
             where = "none", ()
         yield part.start, min(part.end, end), where

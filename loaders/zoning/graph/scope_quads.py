@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -14,7 +15,9 @@ from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.readers.code_model import Section
 
-_WHOLE: float = 0.95
+_MOST: Final = 1_000
+"""Scopes of a section after which the rest is unknown."""
+_WHOLE: Final = 0.95
 """Confidence that a list read whole, with all districts that the code names, has all districts."""
 
 
@@ -28,6 +31,8 @@ def build_scopes(
     """Build the scopes of a section with text. One of districts none of which are `known` is unknown."""
     iri = shared.section(section.key)
     quads: list[Quad] = []
+    if len(scopes) > _MOST:
+        scopes = [*scopes[:_MOST], Scope("none", (), scopes[_MOST].start, scopes[-1].end)]
     for number, scope in enumerate(scopes if section.text else ()):
         node, codes = mint_part(iri, "scope", number), [code for code in scope.codes if code in known]
         kind = "none" if scope.kind == "districts" and not codes else scope.kind
