@@ -658,7 +658,9 @@ def _parse_line(section: Section, line: re.Match[str], *, led: bool, within: boo
             (match["code"] and text[match.end("code")] == ".")
             or not (_ABOUT.search(name) or (led and match["code_last"]) or (within and (led or _KIND.search(name))))
         )
-        if not letter and level_of(name) is None:
+        # "LAKE TOWN ZONING", the head of a page, has no code.
+        word = line[0].isupper() and not led and match["code"] and not _EACH.fullmatch(code)
+        if not letter and not word and level_of(name) is None:
             return District(code, _name(name), section.key, line.start(), line.end(), 0.95, "list")
     alone = _NAME_ALONE.fullmatch(text, line.start(), line.end()) if led else None
     return _of_name(alone["name"], section, *alone.span("name")) if alone and level_of(alone["name"]) is None else None

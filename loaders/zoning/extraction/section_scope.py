@@ -147,6 +147,8 @@ class _Line:
     codes: tuple[str, ...]
     level: bool
     """It has the word and the number of a level: ARTICLE XXI."""
+    named: bool = True
+    """Its words are a place."""
 
 
 Place = tuple[Kind, tuple[str, ...]]
@@ -167,7 +169,7 @@ def parse_scope(words: str, known: Mapping[str, District]) -> Place | None:
     if codes := codes_in_title(said, known):
         return "districts", tuple(codes)
     for name in (*said.split(": ")[1:2], *_WHOLE_NAME.findall(said)):
-        codes = find_named(name, known)
+        codes = find_named(name, known) if _GENERAL.sub("", plain_name(name)).strip() else ()
         # "Office District" may be one district. "Business Districts" and "a residential district" are of a class.
         is_class = _EACH_STEM.fullmatch(plain_name(name)) and not (len(codes) == 1 and _ONE_NAME.fullmatch(said))
         if codes and not is_class:
@@ -371,7 +373,8 @@ def _find_lines(
             rank, (kind, codes) = heading
             level = rank not in (None, _UNPLACED)
             rank = over if rank == _UNPLACED else rank
-            found.append((number, _Line(line.start(), line.end(), rank, kind, codes, level)))
+            named = parse_scope(line[0].rstrip(".:"), known) is not None
+            found.append((number, _Line(line.start(), line.end(), rank, kind, codes, level, named)))
     kept: list[_Line] = []
     for at, (number, each) in enumerate(found):
         before = found[at - 1] if at else None
@@ -386,11 +389,11 @@ def _find_lines(
 
 
 def _is_listed(found: Sequence[tuple[int, _Line]], at: int, count: int) -> bool:
-    """Whether a line is one of several in a row, as in a list of districts."""
-    number = found[at][0]
-    return (at > 0 and found[at - 1][0] == number - 1 and not found[at - 1][1].level) or (
-        at + 1 < len(found) and found[at + 1][0] == number + 1 and number + 1 < count
-    )
+    """Whether a line is one of several in a row that name districts, as in a list of them."""
+    number, own = found[at]
+    near = [found[at - 1]] if at else []
+    near += found[at + 1 : at + 2] if number + 1 < count else []
+    return own.named and any(abs(other - number) == 1 and each.named and not each.level for other, each in near)
 
 
 def _parse_line(
