@@ -66,13 +66,14 @@ SELECT DISTINCT ?g WHERE {
 
 IN_DISTRICT: Final = """
 SELECT DISTINCT ?g WHERE {
-  VALUES ?district { $districts } GRAPH ?g { ?finding kg:district|kg:namesDistrict ?district }
+  VALUES ?district { $districts }
+  GRAPH ?g { ?finding kg:district|kg:namesDistrict|kg:appliesIn|kg:listsDistrict ?district }
   FILTER(STRSTARTS(STR(?g), $prefix))
 }"""
 
 REVIEWED_IN: Final = """
 SELECT DISTINCT ?g WHERE {
-  { GRAPH ?g { ?finding a kg:RejectedFinding } } UNION { GRAPH ?g { ?finding kg:reviewStatus ?status } }
+  { GRAPH ?g { ?finding kg:withdrawn ?words } } UNION { GRAPH ?g { ?finding kg:reviewStatus ?status } }
   FILTER(STRSTARTS(STR(?g), $prefix))
 }"""
 
@@ -88,6 +89,8 @@ _SAID: Final[Mapping[str, Sequence[NamedNode]]] = {
 }  # fmt: skip
 """Properties that make two findings the same for a rejection. The words of the source count where these have none."""
 _WORDS: Final = {"use": (KG.permissionLevel, KG.rawLevel), "standard": (QUDT.numericValue, KG.rawValue)}
+_PLACES: Final = (KG.appliesIn, KG.listsDistrict)
+"""Properties of scopes and lists that name districts."""
 _REFERENCES: Final = BASE + "graph/ref/"
 _ENTITIES: Final = BASE + "id/"
 _SHARED: Final = (iri_prefix("district"), iri_prefix("landuse"))
@@ -173,6 +176,10 @@ def apply_reviews(quads: Sequence[Quad], verdicts: Verdicts, describe: Describe)
             if reasons := judge.find(finding, "accepts"):
                 result.append(Quad(finding.node, KG.reviewStatus, ACCEPTED, finding.graph))
         by |= reasons
+    result, reasons = _withdraw_places(
+        result, verdicts, lambda node: shared.get(get_shared_graph(node)) or describe(node)
+    )
+    by |= reasons
     needed = {get_shared_graph(quad.object) for quad in result if isinstance(quad.object, NamedNode)} if shared else ()
     return Reviewed(result, frozenset(by), {graph: about for graph, about in shared.items() if graph in needed})
 
@@ -301,6 +308,35 @@ class _Judge:
         return found
 
 
+def _withdraw_places(
+    quads: Sequence[Quad], verdicts: Verdicts, describe: Describe
+) -> tuple[list[Quad], set[NamedNode]]:
+    """Withdraw that texts apply in rejected districts. A list with one of these is not a list of all districts."""
+    reasons: dict[Quad, set[NamedNode]] = {}
+    for quad in quads:
+        if quad.predicate in _PLACES and isinstance(quad.object, NamedNode):
+            claims = {each for each in verdicts.namings.get(quad.object.value, ()) if each in verdicts.rejected}
+            if claims:
+                reasons[quad] = claims
+    lists = {quad.subject for quad in reasons if quad.predicate == KG.listsDistrict}
+    gone: dict[Term, list[Triple]] = defaultdict(list)
+    kept = []
+    for quad in quads:
+        if quad in reasons and isinstance(quad.object, NamedNode):
+            gone[quad.subject] += [
+                quad.triple,
+                *(each.triple for each in describe(quad.object) if each.subject == quad.object),
+            ]
+        elif quad.subject in lists and quad.predicate == RDF.type:
+            gone[quad.subject].append(quad.triple)
+        else:
+            kept.append(quad)
+    for subject, triples in gone.items():
+        lines = "".join(sorted(f"{triple} .\n" for triple in dict.fromkeys(triples)))
+        kept.append(Quad(named_node(subject), KG.withdrawn, Text(lines), quads[0].graph_name))
+    return kept, {claim for claims in reasons.values() for claim in claims}
+
+
 def _withdraw(finding: Finding, describe: Describe) -> list[Quad]:
     """Replace the statements of a finding by one literal."""
     kept = [quad for quad in finding.quads if quad.subject == finding.node and quad.predicate in _KEPT]
@@ -336,4 +372,4 @@ def _restore(quads: Iterable[Quad]) -> tuple[list[Quad], dict[NamedNode, list[Qu
 
 
 def _is_reviewed(quad: Quad) -> bool:
-    return quad.predicate == KG.reviewStatus or quad.object == KG.RejectedFinding
+    return quad.predicate in (KG.reviewStatus, KG.withdrawn)

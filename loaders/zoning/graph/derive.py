@@ -317,10 +317,9 @@ class Findings:
         )
         quads += build_read_rules(section, readings, shared, own, work.districts, quads)
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
-        accepted = {each: found for each, found in work.districts.items() if not self._is_rejected(name, each)}
-        quads += build_scopes(section, work.scopes.get(section.key, ()), shared, own, accepted)
-        if work.listed is not None and work.listed.section == section.key and work.listed.codes == accepted.keys():
-            quads += build_district_list(section, work.listed, shared, own, accepted)
+        quads += build_scopes(section, work.scopes.get(section.key, ()), shared, own, work.districts)
+        if work.listed is not None and work.listed.section == section.key:
+            quads += build_district_list(section, work.listed, shared, own, work.districts)
         read = get_reading_graph(name, section.key) if readings else None
         found = apply_reviews(quads, self._verdicts, lambda node: shared.graphs.get(get_shared_graph(node), ()))
         graphs = _select_needed(shared.graphs, found) if found.by else shared.graphs

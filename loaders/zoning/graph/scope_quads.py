@@ -28,21 +28,20 @@ def build_scopes(
     graph: NamedNode,
     known: Mapping[str, District],
 ) -> list[Quad]:
-    """Build the scopes of a section with text. One of districts none of which are `known` is unknown."""
+    """Build the scopes of a section with text."""
     iri = shared.section(section.key)
     quads: list[Quad] = []
     if len(scopes) > _MOST:
         scopes = [*scopes[:_MOST], Scope("none", (), scopes[_MOST].start, scopes[-1].end)]
     for number, scope in enumerate(scopes if section.text else ()):
-        node, codes = mint_part(iri, "scope", number), [code for code in scope.codes if code in known]
-        kind = "none" if scope.kind == "districts" and not codes else scope.kind
+        node = mint_part(iri, "scope", number)
         stated: list[Property] = [
             (RDF.type, KG.SectionScope),
             (DCTERMS.isPartOf, iri),
             (KG.start, Literal(scope.start)),
             (KG.end, Literal(scope.end)),
-            (KG.scopeKind, Literal(kind)),
-            *((KG.appliesIn, _district(code, shared, known)) for code in codes),
+            (KG.scopeKind, Literal(scope.kind)),
+            *((KG.appliesIn, _district(code, shared, known)) for code in scope.codes),
         ]
         quads += [Quad(node, predicate, value, graph) for predicate, value in stated]
     return quads
