@@ -42,6 +42,7 @@ LISTS = (
     "speakers",
     "groups",
     "permissions",
+    "tasks",
     "standards",
     "definitions",
     "sections",

@@ -38,6 +38,8 @@ LONGEST_TEXT: Final = 40_000
 COUNTS: Final = """
 SELECT ?section (COUNT(DISTINCT ?rule) AS ?count) WHERE {
   VALUES ?section { $sections } ?rule kg:definedIn ?section ; a $kind
+  OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
+  FILTER(!BOUND(?confidence) || ?confidence >= $least || BOUND(?review))
 } GROUP BY ?section"""
 
 Wanted = Literal["uses", "standards", "definitions"]
@@ -60,7 +62,7 @@ class ReadingTask(Lean):
     path: str
     iri: str
     districts: list[str] | None = Field(None, description="Those that it applies in; absent: not stated by headings")
-    known: int = Field(description="Facts of this kind that the section has already, also unsure ones")
+    known: int = Field(description="Facts of this kind that are read from it already, without unconfirmed ones")
     text: str
     text_length: int
 
@@ -109,8 +111,9 @@ def zoning_reading_tasks(
     else:
         sections = [each.section for each in rank_governing(reader, rules, place, districts, None, district)]
     reader.ran.clear()
+    nodes = [NamedNode(each) for each in sections]
     rows = reader.rows(
-        "facts by section", bind(COUNTS, sections=[NamedNode(each) for each in sections], kind=_KINDS[kind])
+        "facts by section", bind(COUNTS, sections=nodes, kind=_KINDS[kind], least=kg.settings.rule_confidence)
     )
     counts = {iri_of(row["section"]): int(term_text(row["count"])) for row in rows}
     sections.sort(key=lambda each: counts.get(each, 0) > 0)  # stable: best first

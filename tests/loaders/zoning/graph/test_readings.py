@@ -133,6 +133,8 @@ def test_tasks_hand_out_the_sections_of_a_district_with_the_form(kg: KnowledgeGr
     found = zoning_reading_tasks(kg, **TOWN, district="R-1", kind="uses")
     assert (found.tasks[0].section_ref, found.tasks[0].text, found.tool) == ("1", TEXT, "kg_ingest_use_permissions")
     assert found.tasks[0].districts == ["R-1"]
+    send(kg, SMITHY)
+    assert zoning_reading_tasks(kg, **TOWN, district="R-1", kind="uses").tasks[0].known == 0  # a claim is not law yet
     assert "2" not in {each.section_ref for each in found.tasks}
     assert [each.section_ref for each in zoning_reading_tasks(kg, **TOWN, section_id="2").tasks] == ["2"]
 
