@@ -21,7 +21,6 @@ from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, 
 from loaders.climate.layouts import BODY, FLAT, HEAD, LAWS, detect
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
 from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, quote, to_slug
-from loaders.readers.html_blocks import parse_blocks
 from loaders.readers.inline import LeftOut
 from loaders.readers.locations import File
 from loaders.readers.places import build_place_graphs
@@ -566,6 +565,8 @@ def _law(head: Mapping[str, str | None], rows: Sequence[BodyRow], families: _Fam
         draft.warn(f"its parent, law {parent}, is not in the source, so it is a family of its own")
     draft.add_family(_law_slug(present(slug), root), present(root_title))
     draft.add_to_hash(root, root_title, row.values[BODY.index("text")])
+    from loaders.readers.html_blocks import parse_blocks  # lxml takes time to load, and few layouts have markup
+
     left_out = LeftOut()
     found = parse_blocks(row.values[BODY.index("text")] or "", left_out)
     for each in left_out.describe():
