@@ -13,6 +13,10 @@ from loaders.zoning.extraction.dimension_names import find_dimensions
 Level = Literal["byRight", "byRightWithConditions", "byRightOrConditional", "conditional", "notPermitted"]
 
 
+UNLISTED: Final = "Uses that are not listed"
+"""The name of the uses that a closed list prohibits."""
+
+
 @dataclass(frozen=True, slots=True)
 class UsePermission:
     """A use and its level in a district, as stated at the offsets [start, end) of the section's text."""

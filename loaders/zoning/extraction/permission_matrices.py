@@ -15,6 +15,7 @@ from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.outline import find_label_end, get_lines_before
 from loaders.zoning.extraction.permission_levels import (
     NOT,
+    UNLISTED,
     Level,
     UsePermission,
     find_review,
@@ -54,7 +55,8 @@ _EXPLAINS: Final = re.compile(
 )
 """Text between a letter and its meaning."""
 _MARKED: Final = re.compile(
-    r"\b(?:letters?|symbols?|marked|designated|shown|indicated|denoted|identified|appears?|by|with|as|an?|where|and|or)"
+    r"\b(?:letters?|symbols?|marked|designated|shown|indicated|denoted|identified|appears?|by|with|as|an?|where|and"
+    r"|or)"
     r"(?: an?| the)?(?: letter| symbol)? ?$",
     re.IGNORECASE,
 )
@@ -68,7 +70,8 @@ _NOTE: Final = re.compile(
 )
 _KEY_TITLE: Final = re.compile(r"\b(?:key|legend|symbols?)\b", re.IGNORECASE)
 _KEY: Final = re.compile(
-    r"\b(?:symbols?|letters?|abbreviations?|designations?)\b[^.\n]{0,80}\b(?:tables?|schedules?|matrix|matrices|charts?)\b"
+    r"\b(?:symbols?|letters?|abbreviations?|designations?)\b[^.\n]{0,80}\b(?:tables?|schedules?|matrix|matrices"
+    r"|charts?)\b"
     r"|\b(?:tables?|schedules?|matrix|matrices|charts?)\b[^.\n]{0,80}\b(?:symbols?|letters?|abbreviations?)\b",
     re.IGNORECASE,
 )
@@ -86,6 +89,13 @@ _DASHES: Final = frozenset(("-", "–", "—"))
 _ENDS: Final = " .,;:|/=–—-()"
 """Characters around a meaning."""
 _KEY_BEFORE: Final = re.compile(r"(?:[/|;]|\b(?:key|legend|symbols?):?) ?$", re.IGNORECASE)
+_UNLISTED: Final = re.compile(
+    r"[^.\n]{0,120}\buses? (?:that (?:is|are) |which (?:is|are) )?not (?:\w+ )?(?:shown|listed|identified|included"
+    r"|enumerated"
+    r"|specified)\b[^.\n]{0,160}\b(?:prohibited|not (?:permitted|allowed))\b[^.\n]{0,160}\.?",
+    re.IGNORECASE,
+)
+"""A sentence that prohibits all uses that a matrix does not list."""
 _LETTERS_SHARE: Final = 0.6
 """Minimum share of letters among non-empty cells in a matrix of uses."""
 _GROUP: Final = 80
@@ -201,6 +211,8 @@ def _in_matrix(
     legend = _parse_legend(section, table, matrix.words, legends)
     notes = find_notes(section, table)
     last, names = max(districts), _names(grid, header, min(districts))
+    unread: set[str] = set()
+    places: dict[str, UsePermission] = {}
     for row in grid[header + 1 :]:
         use = next((cell for place in names if (cell := row[place]) is not None and cell.text.strip()), None)
         own = [cell for place in districts if place < len(row) and (cell := row[place]) is not None and cell is not use]
@@ -212,7 +224,18 @@ def _in_matrix(
             cell = row[place] if place < len(row) else None
             if cell is not None and cell is not use:
                 for code in (each for each in codes if each in known):
-                    yield from _parse_cell(section, use, cell, code, legend, notes, told)
+                    found = list(_parse_cell(section, use, cell, code, legend, notes, told))
+                    if not found and cell.text.strip() and len({each.start for each in own}) > 1:
+                        unread.add(code)
+                    for each in found:
+                        places[code] = each
+                        yield each
+    if said := _UNLISTED.search(section.text):
+        sure = get_confidence("permission", "closed list")
+        for code in places.keys() - unread:
+            yield UsePermission(
+                code, UNLISTED, "notPermitted", said[0].strip(), (), None, said.start(), said.end(), sure, "closed list"
+            )
 
 
 def is_header_short(grid: Sequence[Sequence[Cell | None]], header: int) -> bool:

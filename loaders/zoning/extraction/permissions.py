@@ -20,6 +20,7 @@ from loaders.zoning.extraction.lines import Line, parse_lines
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.permission_levels import (
     INHERITED,
+    UNLISTED,
     Level,
     UsePermission,
     find_review,
@@ -69,6 +70,8 @@ _LIMITED: Final = re.compile(
     r"\b(?:limited to|only|provided|not (?:more|over|to exceed)|when|where|if|enclosed)\b", re.I
 )
 """Words of the heading of a group of uses that limit all of them."""
+_MERGED: Final = re.compile(r"\b[a-z]{3,} [A-Z][a-z]{2,}(?:,? [a-z]|$)")
+"""Two items without the end of the line between them: ``Training schools Libraries``."""
 _OTHER_HEADING: Final = re.compile(
     r"(?:[\w/&,-]+ ){0,7}(?:standards|requirements|regulations|restrictions|provisions|limitations|guidelines"
     r"|procedures?"
@@ -94,8 +97,6 @@ _GROUPS: Final = re.compile(
 _HISTORY: Final = re.compile(r" ?[(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]{0,400}+$")
 _LONGEST_REFERENCE: Final = 300
 _LONGEST_LEAD: Final = 2_500
-_UNLISTED: Final = "Uses that are not listed"
-"""The name of the use that a closed list prohibits."""
 
 
 @dataclass(slots=True)
@@ -298,6 +299,9 @@ class _Lists:
                 return replace(lead, conditions=(*lead.conditions, *limits))
             self._add(start, end, lead, line.stop, below=text[line.below[0].start : line.stop].strip())
             return None
+        if not line.label and _MERGED.search(words):
+            self._miss(start, lead)
+            return None
         spans: Sequence[tuple[int, int]] = [(start, end)]
         if ";" in words[:-2] and (parts := split_inline(text, start, end, semicolons=True)):
             spans = parts
@@ -382,7 +386,7 @@ class _Lists:
                     said = self._text[first:last].strip()
                     sure = get_confidence("permission", "closed list")
                     yield UsePermission(
-                        code, _UNLISTED, "notPermitted", said, (), None, first, last, sure, "closed list"
+                        code, UNLISTED, "notPermitted", said, (), None, first, last, sure, "closed list"
                     )
 
 

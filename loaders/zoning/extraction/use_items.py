@@ -104,6 +104,8 @@ _WORDS_OF_NAME: Final = 24
 LONGEST_ITEM: Final = 3_000
 _SEE: Final = re.compile(r"\(? ?(?:see|cf)\b[^();]*+(?:\([^()]*\)[^();]*+)*\)?\W*", re.I)
 """A reference that limits nothing: ``(see § 3-2)``."""
+_COMPARES: Final = re.compile(r"(?:no|not|up to|less|more|fewer|greater|at least|limited to)\b", re.I)
+_DANGLING: Final = re.compile(r",? (?:with|having|of|on|for) (?:an? |the )?[\w-]+$", re.I)
 _BRACKET: Final = re.compile(r"\([^()]{2,60}\)")
 _REGULATED: Final = re.compile(
     r"\bas (?:regulated|described|provided|defined|specified|set forth|permitted under|permitted by"
@@ -155,6 +157,8 @@ def parse_item(
         cut = next((each for each in CUT.finditer(name, bracket.end())), None)
     use = strip_closing(name[: cut.start()] if cut else name).strip(" ,:–—-")
     rest = name[cut.end() :].strip() if cut else ""
+    if _COMPARES.match(rest) and (held := _DANGLING.search(use)):  # "Substations with a capacity not greater than"
+        use, rest = use[: held.start()], name[held.start() :].strip(" ,")
     if not _is_use(use) or (_ANY_USE.search(plain) and not _REGULATED.search(plain)):
         return None
     if not only and PLACE_WORD.search(whole):
