@@ -52,7 +52,7 @@ def count(kg: KnowledgeGraph, graph: str) -> int:
 
 def test_a_section_is_stored_and_what_its_text_says_is_found(kg):
     kg_ingest_code_section(kg, **FEIGN, section_id="9", title="R-9 Rural District", level="chapter", raw_content="")
-    done = kg_ingest_code_section(kg, **FEIGN, section_id="9.2", title="Kilns", level=2, raw_content=LAW, parent_id="9")
+    done = kg_ingest_code_section(kg, **FEIGN, section_id="9.2", title="Terms", level=2, raw_content=LAW, parent_id="9")
     assert (done.stored, done.rejected, done.section_id) == (1, 0, "9.2")
     assert done.found["cross_references"] == 1
     assert done.found["permissions"] == 1
