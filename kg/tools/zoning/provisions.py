@@ -40,6 +40,7 @@ from kg.tools.zoning.rule_search import (
     sort_by_confidence,
 )
 from kg.tools.zoning.term_lookup import (
+    STANDARD_BOUNDS,
     UNRECORDED,
     DistrictName,
     Named,
@@ -57,6 +58,7 @@ from kg.tools.zoning.term_lookup import (
     load_vocabulary,
     match_note,
     no_match_message,
+    parse_standard_words,
 )
 from kg.vocabulary import KG, SKOS
 from kg.zoning_summaries.use_names import parse_use_kinds
@@ -67,6 +69,8 @@ _NOT_LISTED: Final = (
     "No use of this name is in the list of the district, which was read whole, and the quoted sentence prohibits the "
     "rest. It may be listed under another name: see law."
 )
+_UNNAMED: Final = "unnamed"
+"""The type of a cell that is not one number of a known dimension."""
 SHOWN_ODDS: Final = 5
 ALIKE: Final = 80
 """Least similarity, of 100, of two words in names of uses that are suggested."""
@@ -455,15 +459,16 @@ def _select_standards_of_type(
             strict=True,
         )
     )
-    codes = sorted({code_of(each.about) for each in (*reported, *unsure)})
+    codes = sorted({code_of(each.about) for each in (*reported, *unsure)} - {_UNNAMED})
+    headed = _find_headed_so(reader, reported, standard_type)
     try:
         types, bound = find_standard_types(standard_type, codes, asked.place, asked.notes)
     except NotFoundError as error:
         if not asked.has_text:
             raise
-        asked.notes.append(str(error))
-        return Selection([], 0), []
-    found = [each for each in reported if code_of(each.about) in types]
+        types, bound = set(), None
+        asked.notes += [] if headed else [str(error)]
+    found = [each for each in reported if code_of(each.about) in types or each.iri in headed]
     unsure = [each for each in unsure if code_of(each.about) in types]
     if bound is not None:
         rules = load_rules(reader, {each.iri: each.graph for each in (*found, *unsure)})
@@ -476,6 +481,17 @@ def _select_standards_of_type(
         for several in (found, unsure)
     )
     return Selection(found, len(found), elsewhere=elsewhere), unsure
+
+
+def _find_headed_so(reader: Reader, found: Iterable[Found], standard_type: str) -> set[str]:
+    """Find the cells without a dimension whose headers have all words of `standard_type`."""
+    rules = load_rules(reader, {each.iri: each.graph for each in found if code_of(each.about) == _UNNAMED})
+    wanted = parse_standard_words([word for word in fold(standard_type).split() if word not in STANDARD_BOUNDS])
+    return {
+        iri
+        for iri, rule in rules.items()
+        if wanted and wanted <= parse_standard_words(fold(rule.one(KG.recordedIn) or "").split())
+    }
 
 
 def to_standard(rule: Rule, evidence: RuleEvidence, district: str | None) -> Standard:

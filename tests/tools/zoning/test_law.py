@@ -127,6 +127,23 @@ def test_a_text_is_split_without_loss(text: str) -> None:
     assert all(start <= end for start, end in pieces)
 
 
+def test_cell_that_is_not_one_number_is_found_by_its_header(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Raw Rill", "state": "UT"}
+    rows = (
+        "<th>District</th><th>Minimum front setback</th>", "<td>R-1</td><td>15-25'</td>", "<td>R-2</td><td>20'</td>",
+    )  # fmt: skip
+    table = f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+    for number, title in (("1", "R-1 Cottage District"), ("2", "R-2 Terrace District")):
+        kg_ingest_code_section(kg, **town, section_id=number, title=title, level=1, raw_content="Maps.")
+    kg_ingest_code_section(kg, **town, section_id="3", title="Dimensions", level=1, raw_content=table)
+    found = [
+        (each.district, each.raw_value)
+        for code in ("R-1", "R-2")
+        for each in kg_query_standards(kg, **town, district=code, standard_type="front yard").standards
+    ]
+    assert found == [("R-1", "15-25'"), ("R-2", "20'")]
+
+
 def test_comparison_names_the_districts_without_a_rule(kg: KnowledgeGraph) -> None:
     places = ["Hazel Vale, UT", "Ash Dale, UT"]
     found = compare_zoning(kg, places)
