@@ -39,7 +39,6 @@ _ITEM: Final = re.compile(r"[(a-z0-9•–-]|[A-Z][\w /-]{2,40} [—–-] ")
 _GOES_ON: Final = re.compile(r"(?:The (?:following|term)|This|These|Such|It|They)\b(?! (?:section|article|chapter)\b)")
 """Start of a line that continues the meaning above it."""
 _THE_TERM: Final = re.compile(r"[Tt]he (?:terms?|words?|phrases?) ")
-_MID: Final = re.compile(r"(?:\b[Tt]he (?:term|word|phrase)s? |, |^)(?=[“\"])")
 _SAYS: Final = re.compile(
     r"\b(?:shall|is|are|was|may|must|will|means|has|have|can|if|which|that|who|when|where|this|these|it|he|they)\b",
     re.IGNORECASE,

@@ -57,11 +57,6 @@ _OF_BUILDINGS: Final = re.compile(
     r"|houses|developments?|buildings?|uses))",
     re.I,
 )
-_USE_HEAD: Final = re.compile(
-    r"(?:for )?(?:all )?(?P<what>(?:permitted|special|conditional|principal|other|non-?residential"
-    r"|residential) (?:\w+ )?uses|\S.{2,80})",
-    re.I,
-)
 _VERB: Final = re.compile(
     r"\b(?:shall|must|may|will|can|is|are|be|has|have|applies|apply|means|requires?|exceeds?)\b", re.I
 )

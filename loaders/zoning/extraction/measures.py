@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
@@ -95,16 +95,6 @@ _RATIO: Final = re.compile(
     r"|\.\d|,\d| ?%| [a-z]+s\b| percent)",
     re.IGNORECASE,
 )
-_JOINED: Final = re.compile(
-    rf"(?:(?:\b(?:least|most|than|exceed|of|is|are|be|ratios?)|,) (?P<and>{NUMBER})(?:,? (?:and|or) ?|, ?)"
-    rf"|\b(?:at least|not less than) (?P<least>{NUMBER}) (?:and|but|or) (?:not|no) more than )$",
-    re.IGNORECASE,
-)
-"""A number that has the unit of the measure after it."""
-_OF_RATIO: Final = re.compile(r"floor[ -]area ratio|\bF\.?A\.?R\b", re.IGNORECASE)
-_RATIO_IN: Final = re.compile(
-    r"(?:\b(?:of|exceed|than|is|are|be|ratios?|far|maximum|minimum|and|least|most)|[:,.]) ?$", re.IGNORECASE
-)
 _SAID: Final = re.compile(
     r"^(?:(?:min(?:imum|\.)?|max(?:imum|\.)?|at least|up to|not (?:less|more) than)(?: of)? )"
     r"|,? (?:min(?:imum|\.)?|max(?:imum|\.)?)$",
@@ -119,21 +109,6 @@ _THOUSANDS: Final = re.compile(r"(?<![\w.,/§$-])\d{1,3}(?:,\d{3})*,\d{1,2} $")
 """The beginning of a number that is broken before its last digits: ``87,1 20``."""
 _BEFORE: Final = re.compile(r"(?P<words>(?:[a-z]+[ -]{1,3}){1,9})\( ?$", re.IGNORECASE)
 """Words before a bracket: ``one and one half (1½ acres)``."""
-_ADDS: Final = re.compile(
-    r"\)?(?: ?\[[^\]]*\])?(?: in height| high)?[,;]? (?P<join>and|plus|or)"
-    r"(?: (?:an?|additional|another|not|no|at|least|less|than|of|minimum))* ",
-    re.IGNORECASE,
-)
-"""Words between a measure and one that adds to it or replaces it."""
-_ADDED_FOR: Final = re.compile(
-    r"\)?(?: ?\[[^\]]*\])?(?: of (?:\w+ ){0,2}area)?,? (?:additional )?"
-    r"(?:per|for|on|where|when|if|in (?!height|width|depth|length|area|size))\b",
-    re.IGNORECASE,
-)
-_TOGETHER: Final = re.compile(
-    r"(?:[,;] ?|\b(?:and|but|with) )[^.,;]{0,200}\b(?:together|combined|total|sum of|aggregate|the two)\b[^;]*",
-    re.IGNORECASE,
-)
 _RUN: Final = re.compile(
     rf"(?:(?P<part>{'|'.join(re.sub('[ -]', '', part) for part in _PARTS)})"
     rf"|(?P<word>{'|'.join(sorted((*_SMALL, *_TENS, *_LARGE), key=len, reverse=True))})|and|a)",
@@ -231,54 +206,6 @@ def _number_at_end(words: str) -> tuple[int, Decimal | None] | None:
             parts = [part[0].casefold() for part in _RUN.finditer(letters)]
             return first.start(), parse_number(" ".join(_SPACED.get(part, part) for part in parts))
     return None
-
-
-def find_all_measures(text: str, start: int, end: int, *, ratios: bool = False) -> Sequence[Measure]:
-    """Find the measures of a sentence, with ratios if it is about them, and with numbers that share a unit: ``22 and 35
-    feet``."""
-    given = list(find_measures(text, start, end))
-    if ratios or _OF_RATIO.search(text, start, end):
-        found = find_ratios(text, start, end, given)
-        told = [one for one in found if _RATIO_IN.search(text[start : one.start]) or (ratios and one.start == start)]
-        given = sorted([*given, *told], key=lambda each: each.start)
-    made: list[Measure] = []
-    for each in given:
-        if text[: each.start].endswith("= "):
-            continue  # an example
-        if made and each.unit == made[-1].unit == "UNITLESS" and text[made[-1].end : each.start] == " and ":
-            made[-1] = replace(made[-1], shared=True)
-        shared, first, at = list[Measure](), each.start, made[-1].end if made else start
-        while match := _JOINED.search(text[at:first]):
-            group = "and" if match["and"] else "least"
-            first = at + match.start(group)
-            number = match[group]
-            if re.fullmatch(r"(?:19|20)\d\d", number):
-                break  # a year
-            shared.append(Measure(first, first + len(number), number, parse_number(number), each.unit, shared=True))
-        made += [*reversed(shared), each]
-    return made
-
-
-def find_addition(text: str, each: Measure, after: Measure | None, end: int) -> str | None:
-    """Find the words that add to a measure or replace it in a case: ``and 1,000 for each bed``, ``or 90 feet for a
-    corner lot``. `after` is the next measure of its sentence, which ends at `end`."""
-    adds = _ADDS.match(text, each.end, end)
-    if adds is None:
-        return None
-    if after is not None and after.start == adds.end():
-        at = after.end if after.unit == each.unit else None
-    else:
-        bare = _NUMBER_ONLY.match(text, adds.end(), end)
-        at = bare.end() if bare and re.match(r" (?:per|for)\b", text[bare.end() : end]) else None
-    if at is None or not _ADDED_FOR.match(text, at, end):
-        return None
-    return text[adds.start("join") : end].strip(" ,;.)")
-
-
-def find_sum(text: str, each: Measure, end: int) -> str | None:
-    """Find the words behind a measure that limit its sum: ``and the two together not less than fifteen feet``."""
-    match = _TOGETHER.search(text, each.end, end)
-    return match[0].strip(" ,;.)") if match else None
 
 
 def find_ratios(text: str, start: int, end: int, given: Sequence[Measure]) -> Iterator[Measure]:
