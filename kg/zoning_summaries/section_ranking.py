@@ -160,6 +160,12 @@ def get_index(kg: KnowledgeGraph, municipality: str) -> SectionIndex:
     return kg.memory.keep(key, made)
 
 
+def has_words(kg: KnowledgeGraph, municipality: str, question: str) -> bool:
+    """Whether a section of a code has a word of a question."""
+    words = get_index(kg, municipality).words
+    return any(words.get_rarity(term) for term in weigh_terms(question))
+
+
 def _weigh(tree: CodeTree, section: str, counted: Mapping[str, float]) -> dict[str, float]:
     weighed: dict[str, float] = dict(counted)
     for each, weight in ((section, OWN_HEADING), *((above, HEADINGS_ABOVE) for above in tree.above(section))):

@@ -61,6 +61,7 @@ from kg.tools.zoning.term_lookup import (
     parse_standard_words,
 )
 from kg.vocabulary import KG, SKOS
+from kg.zoning_summaries.section_ranking import has_words
 from kg.zoning_summaries.use_names import parse_use_kinds
 
 _UNLISTED: Final = "uses that are not listed"
@@ -269,6 +270,11 @@ class _Asked:
                 notes.append(f"{error} The code may have districts that were not read.")
         return asked
 
+    def is_governed(self) -> bool:
+        """Whether passages can govern the use or type of standard: those of the district, or any with a word of it."""
+        in_district = self.district is not None and self.is_known
+        return self.has_text and (in_district or has_words(self.reader.kg, self.place.iri, self.about or ""))
+
     def add_law(self, result: PermissionResult | StandardResult, total: int, offset: int) -> None:
         """Add the passages that govern the question, on the first page, and the line on the extent of the answer."""
         if not self.has_text:
@@ -293,7 +299,7 @@ def _find_closed_lists(asked: _Asked) -> list[Found]:
 
 
 def _find_uses(asked: _Asked, use: str) -> Mapping[str, Named]:
-    """Find the uses that `use` names. Without any, an error with similar names where no text of the code is loaded."""
+    """Find the uses that `use` names. Without any, an error with similar names where no passage governs it."""
     try:
         plain = {
             iri: each
@@ -302,7 +308,7 @@ def _find_uses(asked: _Asked, use: str) -> Mapping[str, Named]:
         }
         return find_named("use", use, plain, asked.place, asked.notes)
     except NotFoundError as error:
-        if not asked.has_text:
+        if not asked.is_governed():
             raise
         asked.notes.append(str(error).removesuffix(UNRECORDED))
         return {}
@@ -448,7 +454,7 @@ def _select_standards_of_type(
     """Select all standards of the types that `standard_type` means, and find the unsure ones. Matches become notes.
 
     `is_general` includes the standards that name no district; else they are counted. Without a type, an error with
-    similar ones where no text of the code is loaded.
+    similar ones where no passage governs it.
     """
     reader, words, districts = asked.reader, asked.words, asked.districts
     reported, unsure = (
@@ -464,7 +470,7 @@ def _select_standards_of_type(
     try:
         types, bound = find_standard_types(standard_type, codes, asked.place, asked.notes)
     except NotFoundError as error:
-        if not asked.has_text:
+        if not headed and not asked.is_governed():
             raise
         types, bound = set(), None
         asked.notes += [] if headed else [str(error)]

@@ -172,9 +172,8 @@ def test_comparison_names_districts_with_conditions_and_places_without_a_record(
 
 
 def test_a_use_that_is_not_recorded_is_not_told_to_be_prohibited(kg):
-    found = kg_query_permissions(kg, **BEND, use="brewery")
-    assert found.permissions == []
-    assert "not a prohibition" in found.notes[-1]
+    with pytest.raises(NotFoundError, match=r"'brewery'.*not necessarily prohibited"):
+        kg_query_permissions(kg, **BEND, use="brewery")
     found = kg_query_permissions(kg, **BEND, district="R-1", use="stable")
     assert (found.permissions, found.meta.total) == ([], 0)
     assert any(note.endswith(": R2.") for note in found.notes)

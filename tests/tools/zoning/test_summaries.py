@@ -142,7 +142,7 @@ def test_a_topic_is_followed_down_with_its_reasoning(town):
     assert (hit.section_id, hit.iri) == ("7.2.1.1", iri("7.2.1.1"))
     assert (hit.summary_state, hit.path) == (None, ["7 Land use", "7.2 Animals", "7.2.1 Bees and birds"])
     assert [len(step.candidates) for step in found.reasoning] == [1, 2, 1, 2]
-    assert found.reasoning[1].candidates[0].why.startswith("1st of 2 by summaries and texts: ")
+    assert found.reasoning[1].candidates[0].why.startswith("1st of 2 by headings and texts: ")
     assert (found.plain_search_agrees_on, found.plain_search_otherwise) == (1, [])
     assert found.meta.completeness == "complete"
 
@@ -172,7 +172,7 @@ def server() -> Iterator[StandIn]:
 def test_a_chat_endpoint_compares_where_one_is_configured_and_only_there(town, server):
     kg_build_summaries(town, **HERE)
     assert {step.scored_by for step in kg_search_by_topic(town, **HERE, query="hens").reasoning} == {
-        "summaries and texts"
+        "headings and texts"
     }
     rated = kg_search_by_topic(with_chat(town, server), **HERE, query="hens", top_k=1)
     assert {step.scored_by for step in rated.reasoning} == {"ratings of 127.0.0.1/judge"}
@@ -189,7 +189,7 @@ def test_an_endpoint_that_fails_is_told_of_and_replaced(town):
     with closing(StandIn(answer=lambda body: Said({"error": "no"}, 401))) as refusing:
         found = kg_search_by_topic(with_chat(town, refusing), **HERE, query="hens", top_k=1)
     assert [hit.section_id for hit in found.results] == ["7.2.1.2"]
-    assert found.reasoning[0].scored_by == "summaries and texts (not by ratings: 127.0.0.1/judge failed)"
+    assert found.reasoning[0].scored_by == "headings and texts (not by ratings: 127.0.0.1/judge failed)"
     assert "The chat endpoint failed" in found.notes[0]
 
 
