@@ -21,7 +21,7 @@ from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.choices import NEAREST, Choice, shorten
+from kg.retrieval.choices import NEAREST, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
@@ -41,6 +41,7 @@ from kg.tools.zoning.term_lookup import (
     find_matching,
     find_spelled,
     find_standard_types,
+    list_labels,
     load_vocabulary,
     no_match_message,
 )
@@ -316,12 +317,8 @@ def _find_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) 
     if not found:
         choices = [each.choice for words in known for each in words.uses.values()]
         where = " and ".join(place.quoted for place in places)
-        raise NotFoundError(no_match_message("use", text, _labels(choices), where) + UNRECORDED)
+        raise NotFoundError(no_match_message("use", text, list_labels(choices), where) + UNRECORDED)
     return found
-
-
-def _labels(choices: Iterable[Choice]) -> list[str]:
-    return sorted({choice.label for choice in choices})
 
 
 class _Permission(NamedTuple):

@@ -55,6 +55,7 @@ from kg.tools.zoning.term_lookup import (
     find_spelled,
     find_standard_types,
     join_names,
+    list_labels,
     load_vocabulary,
     match_note,
     no_match_message,
@@ -757,7 +758,7 @@ def kg_query_definition(
     if not chosen and (chosen := find_by_head(wanted, choices) or find_by_words(wanted, choices)):
         notes.append(_note_not_defined(wanted, choices, chosen, place))
     elif not chosen:
-        raise NotFoundError(no_match_message("term", wanted, _labels(choices), place.quoted))
+        raise NotFoundError(no_match_message("term", wanted, list_labels(choices), place.quoted))
     elif (note := match_note("term", wanted, chosen)) is not None:
         notes.append(note)
     wanted_iris = [choice.term.value for choice in chosen]
@@ -790,12 +791,8 @@ def kg_query_definition(
 def _note_not_defined(wanted: str, choices: Sequence[Choice], chosen: Sequence[Choice], place: Place) -> str:
     """Build the note for a term that the code does not define itself, but that is part of defined terms."""
     taken = list(dict.fromkeys(choice.label for choice in chosen))
-    others = [name for name in find_nearest(wanted, _labels(choices)) if name not in taken]
+    others = [name for name in find_nearest(wanted, list_labels(choices)) if name not in taken]
     rest = f" and {len(taken) - NEAREST} more" if len(taken) > NEAREST else ""
     near = f" Also similar: {join_names(others)}." if others else ""
     meant = f"{join_names(taken[:NEAREST])}{rest}"
     return f"term: {place.quoted} does not define {quoted(wanted)}. It was interpreted as {meant}.{near}"
-
-
-def _labels(choices: Sequence[Choice]) -> list[str]:
-    return list(dict.fromkeys(choice.label for choice in choices))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
@@ -263,6 +263,11 @@ def find_nearest(text: str, known: Sequence[str]) -> list[str]:
     scorer = fuzz.token_sort_ratio if len(text) <= CODE_LENGTH else fuzz.partial_ratio
     found = process.extract(text, known, scorer=scorer, processor=fold, limit=NEAREST, score_cutoff=least)
     return [name for name, _, _ in found]
+
+
+def list_labels(choices: Iterable[Choice]) -> list[str]:
+    """List the labels of choices, each once."""
+    return list(dict.fromkeys(choice.label for choice in choices))
 
 
 def join_names(names: Sequence[str]) -> str:
