@@ -69,7 +69,7 @@ _UNLISTED: Final = "uses that are not listed"
 """The use of a rule that a closed list has, where extraction read all of the list."""
 _NOT_LISTED: Final = (
     "No use of this name is in the list of the district, which was read whole, and the quoted sentence prohibits the "
-    "rest. It may be listed under another name: see law."
+    "rest. It may be listed under another name, or permitted by another section: see law."
 )
 _UNNAMED: Final = "unnamed"
 """The type of a cell that is not one number of a known dimension."""
