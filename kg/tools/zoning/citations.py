@@ -163,7 +163,7 @@ def kg_find_related(
     place = find_place(reader, municipality, state)
     tree = code_tree.cached_tree(kg, place.iri)
     iri, _ = find_subsection(tree, section_id)
-    reader.ran.clear()
+    reader.start_selection()
     found = [each for each in _load_citations(reader, iri, direction) if wanted is None or each.type == wanted]
     own = get_section_key(iri)
     found.sort(

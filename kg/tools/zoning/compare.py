@@ -174,7 +174,7 @@ def compare_zoning(
     if not 2 <= len(places) <= MOST_PLACES:
         raise InvalidInputError(f"municipalities: {len(places)} are named. Name 2 to {MOST_PLACES}.")
     known = [load_vocabulary(reader, place) for place in places]
-    reader.ran.clear()
+    reader.start_selection()
     uses = [] if use is None and standard_type is not None else _compare_uses(reader, places, known, use, notes)
     standards = (
         []

@@ -172,7 +172,7 @@ def kg_query_permissions(
     asked = _Asked.parse(kg, "permission", municipality, state, district, use)
     reader, words, notes, districts = asked.reader, asked.words, asked.notes, asked.districts
     uses = words.uses if use is None else _find_uses(asked, use)
-    reader.ran.clear()
+    reader.start_selection()
     is_complete = True
     if use is None:
         selected = select_page(reader, "permission", asked.place, words, districts, offset, limit)
@@ -372,7 +372,7 @@ def kg_query_standards(
     bounded_page(limit, offset)
     asked = _Asked.parse(kg, "standard", municipality, state, district, standard_type)
     reader, words, notes, districts = asked.reader, asked.words, asked.notes, asked.districts
-    reader.ran.clear()
+    reader.start_selection()
     if standard_type is None:
         selected, unsure = _select_standards(
             reader, asked.place, words, districts, offset, limit, is_general=district is None
@@ -749,7 +749,7 @@ def kg_query_definition(
             for row in rows
         ]
 
-    reader.ran.clear()
+    reader.start_selection()
     query = bind(DEFINITIONS, municipality=NamedNode(place.iri))
     reported, unsure = separate(reader, Vocabulary({}, {}), reader.kept("defined terms", query, read))
     in_order = sorted((*reported, *unsure), key=lambda each: (natural_key(each.about), each.iri))

@@ -110,7 +110,7 @@ def zoning_reading_tasks(
         sections = [each.section for each in rank_governing(reader, rules, place, None, "definitions", None)]
     else:
         sections = [each.section for each in rank_governing(reader, rules, place, districts, None, district)]
-    reader.ran.clear()
+    reader.start_selection()
     nodes = [NamedNode(each) for each in sections]
     rows = reader.rows(
         "facts by section", bind(COUNTS, sections=nodes, kind=_KINDS[kind], least=kg.settings.rule_confidence)

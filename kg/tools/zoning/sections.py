@@ -167,7 +167,7 @@ def kg_query_section(
     place = find_place(reader, municipality, state)
     tree = code_tree.cached_tree(kg, place.iri)
     iri, labels = find_subsection(tree, section_id)
-    reader.ran.clear()
+    reader.start_selection()
     said = _by_subject(reader.rows("the section", bind(SECTION, section=NamedNode(iri))))
     text = _one(said.get(iri, {}), SCHEMA.text) or ""
     if text_from > len(text):
