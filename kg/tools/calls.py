@@ -268,7 +268,7 @@ def _explain(error: ValidationError, arguments: type[BaseModel]) -> str:
         where = ".".join(str(step) for step in problem["loc"])[:100]
         message = _OWN_WORDS.get(problem["type"], problem["msg"])
         if problem["type"] == "list_type" and _is_list_of_objects(arguments, str(problem["loc"][0])):
-            message += ' of objects, as in [{"...": "..."}]'
+            message = 'a list of objects is expected, as in [{"...": "..."}]'
         elif problem["type"] == "list_type" and isinstance(problem["input"], str):
             message += f", as in [{json.dumps(problem['input'][:40], ensure_ascii=False)}]"
         if problem["loc"][0] == "filters" and len(problem["loc"]) == 1:

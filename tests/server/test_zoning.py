@@ -166,7 +166,7 @@ def test_a_body_that_is_wrong_is_told_with_what_is_right(kg: KnowledgeGraph) -> 
     wrong = {
         "null": "null",
         "[1]": "an array",
-        '{"municipality": "a", "state": "UT", "permissions": "by right"}': 'a valid list of objects, as in [{"..."',
+        '{"municipality": "a", "state": "UT", "permissions": "by right"}': 'a list of objects is expected, as in [{"',
         '{"municipality": "a", "state": "UT", "permissions": [], "x": 1}': "x: unknown argument",
     }
     with TestClient(as_ada(kg, frozenset({READ, WRITE})), base_url="http://127.0.0.1") as client:

@@ -14,6 +14,7 @@ from pptx.oxml.ns import qn
 from pptx.slide import Slide
 from pptx.table import Table
 
+from kg.text import quoted
 from loaders.files.readers import office_package
 from loaders.files.readers.office_package import Block, UnreadableError, group_items, list_places
 from loaders.readers.formulas import write_formula
@@ -164,7 +165,7 @@ def _write_label(number: int, form: str, left_out: LeftOut) -> str:
     """Write an automatic number in a form of presentations, such as ``alphaLcParenR``."""
     match = _NUMBERED.fullmatch(form)
     if match is None:
-        left_out.unread[f"numbers in the format {form!r}, written as decimal numbers"] += 1
+        left_out.unread[f"numbers in the format {quoted(form)}, written as decimal numbers"] += 1
         return f"{number}."
     return _SIGNS[match["signs"]].format(list_label(_KINDS[match["kind"]], number))
 

@@ -90,12 +90,11 @@ _ENDS: Final = " .,;:|/=–—-()"
 """Characters around a meaning."""
 _KEY_BEFORE: Final = re.compile(r"(?:[/|;]|\b(?:key|legend|symbols?):?) ?$", re.IGNORECASE)
 _UNLISTED: Final = re.compile(
-    r"[^.\n]{0,120}\buses? (?:that (?:is|are) |which (?:is|are) )?not (?:\w+ )?(?:shown|listed|identified|included"
-    r"|enumerated"
-    r"|specified)\b[^.\n]{0,160}\b(?:prohibited|not (?:permitted|allowed))\b[^.\n]{0,160}\.?",
+    r"\buses? (?:(?:that|which) (?:is|are) )?not (?:\w{1,20} )?"
+    r"(?:shown|listed|identified|included|enumerated|specified)\b",
     re.IGNORECASE,
 )
-"""A sentence that prohibits all uses that a matrix does not list."""
+_RULES_OUT: Final = re.compile(r"\b(?:prohibited|not (?:permitted|allowed))\b", re.IGNORECASE)
 _LETTERS_SHARE: Final = 0.6
 """Minimum share of letters among non-empty cells in a matrix of uses."""
 _GROUP: Final = 80
@@ -230,12 +229,21 @@ def _in_matrix(
                     for each in found:
                         places[code] = each
                         yield each
-    if said := _UNLISTED.search(section.text):
-        sure = get_confidence("permission", "closed list")
+    if (sentence := _find_prohibition(section.text)) is not None:
+        start, end = sentence
+        words, sure = section.text[start:end], get_confidence("permission", "closed list")
         for code in places.keys() - unread:
-            yield UsePermission(
-                code, UNLISTED, "notPermitted", said[0].strip(), (), None, said.start(), said.end(), sure, "closed list"
-            )
+            yield UsePermission(code, UNLISTED, "notPermitted", words, (), None, start, end, sure, "closed list")
+
+
+def _find_prohibition(text: str) -> tuple[int, int] | None:
+    """Find the sentence that prohibits all uses that a matrix does not list."""
+    for sentence in _SENTENCE.finditer(text):
+        words = sentence[0]
+        if (unlisted := _UNLISTED.search(words)) is not None and _RULES_OUT.search(words, unlisted.end()):
+            start = sentence.start() + len(words) - len(words.lstrip())
+            return start, start + len(words.strip())
+    return None
 
 
 def is_header_short(grid: Sequence[Sequence[Cell | None]], header: int) -> bool:

@@ -70,7 +70,7 @@ CUT: Final = re.compile(
     re.I,
 )
 MEMBERS: Final = re.compile(
-    r"\W*(?:including|includes|such as|e\.g\.|i\.e\.|namely|like|for example|etc)\b(?! but only| only)",
+    r"\W{0,9}(?:including|includes|such as|e\.g\.|i\.e\.|namely|like|for example|etc)\b(?! but only| only)",
     re.I,
 )
 LIMITS: Final = re.compile(
