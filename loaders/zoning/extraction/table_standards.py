@@ -24,8 +24,6 @@ from loaders.zoning.extraction.places import Places
 from loaders.zoning.extraction.section_protocol import Cell, Section, Table
 from loaders.zoning.extraction.standard import Standard
 
-Grid = Sequence[Sequence[Cell | None]]
-
 _NONE: Final = re.compile(
     r"(?:n/?a|none|no|not applicable|no (?:minimum|maximum|limit|requirement)|nr|nl|[-–—.]*)\.?", re.I
 )
