@@ -81,7 +81,7 @@ def test_labels_link_to_pages_and_a_row_says_why(open_page: Open) -> None:
     dialog.locator("table tbody tr").first.wait_for()
     assert dialog.get_by_role("link", name="The query that lists this evidence").count() == 1
     page.keyboard.press("Escape")
-    assert page.get_by_role("dialog").count() == 0
+    page.get_by_role("dialog").wait_for(state="hidden")
 
 
 @BUILT
@@ -139,10 +139,10 @@ def test_without_scripts_the_server_renders_rows_and_errors(open_page: Open) -> 
     page = open_page("/sparql", scripts=False)
     page.get_by_label("SPARQL query").fill(COUNTS)
     page.get_by_role("button", name="Run", exact=True).click()
-    assert page.get_by_role("link", name="Fiji").count() == 1
+    page.get_by_role("link", name="Fiji").wait_for()
     page.get_by_label("SPARQL query").fill("SELECT ?x WHERE {\n  ?x kg:slug\n}")
     page.get_by_role("button", name="Run", exact=True).click()
-    assert page.get_by_role("alert").count() == 1
+    page.get_by_role("alert").wait_for()
     assert page.locator(".query-lines .marked").count() == 1
 
 
