@@ -9,7 +9,7 @@ from typing import Final
 
 from loaders.citations.number_lists import separator_of
 from loaders.citations.section_citations import THIS, Citation, find_citations
-from loaders.zoning.extraction.section_protocol import Section
+from loaders.zoning.readers.code_model import Section
 
 _SECTION: Final = "section"
 _NUMBERS: Final = re.compile(r"\w+(?:[.-]\w+)*(?::(?=\d)\w+(?:[.-]\w+)*)?")

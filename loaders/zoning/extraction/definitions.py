@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from loaders.zoning.extraction.section_protocol import Section
+from loaders.zoning.readers.code_model import Section
 
 _LABEL: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9-]{1,6}\) ?){1,4}|(?:[A-Za-z]\.?|(?P<twice>[A-Za-z])(?P=twice)\.) (?=[A-Z“\"])"

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, TypeGuard
 
 from loaders.zoning.extraction.permission_levels import level_of
-from loaders.zoning.extraction.section_protocol import Cell, Section, Table
+from loaders.zoning.readers.code_model import Cell, Section, Table
 
 CODE: Final = (
     r"(?:[A-Z]{1,4}(?:-[A-Z0-9]{1,4}(?:\.\d{1,2})?){1,3}"

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from loaders.zoning.extraction.definitions import Definition, find_definitions
+from loaders.zoning.extraction.dimensions import Standard
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permission_levels import UsePermission
 from loaders.zoning.extraction.permissions import find_permissions
-from loaders.zoning.extraction.section_protocol import Section
 from loaders.zoning.extraction.section_scope import Scope
-from loaders.zoning.extraction.standard import Standard
 from loaders.zoning.extraction.standards import find_standards
+from loaders.zoning.readers.code_model import Section
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from loaders.zoning.extraction.outline import Frame, Outline, find_label_end, is_next
-from loaders.zoning.extraction.section_protocol import Section
+from loaders.zoning.readers.code_model import Section
 
 _LINE: Final = re.compile(r"[^\n]+")
 _UNFINISHED: Final = re.compile(r"(?:[,(]|\b(?:and|or|of|the|a|an|to|in|for|with|by|on|from))$")

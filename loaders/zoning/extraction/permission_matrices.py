@@ -10,7 +10,6 @@ from typing import Final
 
 from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
-from loaders.zoning.extraction.confidence import get_confidence
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.outline import find_label_end, get_lines_before
 from loaders.zoning.extraction.permission_levels import (
@@ -22,7 +21,7 @@ from loaders.zoning.extraction.permission_levels import (
     is_conditional,
     level_of,
 )
-from loaders.zoning.extraction.section_protocol import Cell, Section, Table
+from loaders.zoning.readers.code_model import Cell, Section, Table
 
 _USUAL: Final[Mapping[str, Level]] = {
     "P": "byRight", "Y": "byRight", "YES": "byRight", "BR": "byRight", "PERMITTED": "byRight",
@@ -231,9 +230,9 @@ def _in_matrix(
                         yield each
     if (sentence := _find_prohibition(section.text)) is not None:
         start, end = sentence
-        words, sure = section.text[start:end], get_confidence("permission", "closed list")
+        words = section.text[start:end]
         for code in places.keys() - unread:
-            yield UsePermission(code, UNLISTED, "notPermitted", words, (), None, start, end, sure, "closed list")
+            yield UsePermission(code, UNLISTED, "notPermitted", words, (), None, start, end, "closed list")
 
 
 def _find_prohibition(text: str) -> tuple[int, int] | None:
@@ -453,18 +452,7 @@ def _parse_cell(
     if level is None:
         return
     if not raw:
-        yield UsePermission(
-            code,
-            name,
-            level,
-            "",
-            conditions,
-            None,
-            use.start,
-            use.end,
-            get_confidence("permission", "blank cell"),
-            "matrix",
-        )
+        yield UsePermission(code, name, level, "", conditions, None, use.start, use.end, "matrix")
         return
     if level == "byRight" and conditions:
         level = "byRightWithConditions"
@@ -472,18 +460,7 @@ def _parse_cell(
     if level == "byRightWithConditions" and (condition := legend.conditions.get(raw.upper())):
         conditions.append(condition)
     conditions += told if level != "notPermitted" else ()
-    yield UsePermission(
-        code,
-        name,
-        level,
-        raw,
-        conditions,
-        review,
-        cell.start,
-        cell.end,
-        get_confidence("permission", "matrix"),
-        "matrix",
-    )
+    yield UsePermission(code, name, level, raw, conditions, review, cell.start, cell.end, "matrix")
 
 
 def strip_marks(section: Section, cell: Cell) -> str:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from loaders.zoning.extraction import districts as naming
-from loaders.zoning.extraction.confidence import get_confidence
 from loaders.zoning.extraction.districts import District, add_condition, development_of
 from loaders.zoning.extraction.lines import Line, parse_lines
 from loaders.zoning.extraction.measures import find_measures
@@ -28,9 +27,7 @@ from loaders.zoning.extraction.permission_levels import (
     level_of,
 )
 from loaders.zoning.extraction.permission_matrices import find_in_matrices
-from loaders.zoning.extraction.places import Places
-from loaders.zoning.extraction.section_protocol import Section
-from loaders.zoning.extraction.section_scope import Scope
+from loaders.zoning.extraction.section_scope import Places, Scope
 from loaders.zoning.extraction.use_items import (
     BEGINS_NO_USE,
     CUT,
@@ -60,6 +57,7 @@ from loaders.zoning.extraction.use_leads import (
     parse_sentence,
     settle,
 )
+from loaders.zoning.readers.code_model import Section
 
 _SUCH_USES: Final = re.compile(
     r"(?:.{0,60}\b(?:such|these|said|all|those|the following|permitted)(?: permitted| above| listed)? uses?\b"
@@ -353,8 +351,7 @@ class _Lists:
                 record.closes.add(lead.closes)
             self._found.append(
                 UsePermission(
-                    code, use, level, lead.raw, conditions, review, start, start + length,
-                    get_confidence("permission", "list"), "list",
+                    code, use, level, lead.raw, conditions, review, start, start + length, "list",
                 )
             )  # fmt: skip
 
@@ -363,10 +360,9 @@ class _Lists:
         words = strip_closing(self._text[start:end])
         if lead.level in (None, "notPermitted") or not INHERITED.match(words) or len(words) > _LONGEST_REFERENCE:
             return
-        sure = get_confidence("permission", "reference")
         self._found += [
             UsePermission(
-                code, words, lead.level, lead.raw, list(lead.conditions), lead.review, start, start + len(words), sure,
+                code, words, lead.level, lead.raw, list(lead.conditions), lead.review, start, start + len(words),
                 "reference",
             )
             for code in codes
@@ -384,10 +380,7 @@ class _Lists:
             if not each.missed and each.told:
                 for first, last in sorted(each.closes)[:1]:
                     said = self._text[first:last].strip()
-                    sure = get_confidence("permission", "closed list")
-                    yield UsePermission(
-                        code, UNLISTED, "notPermitted", said, (), None, first, last, sure, "closed list"
-                    )
+                    yield UsePermission(code, UNLISTED, "notPermitted", said, (), None, first, last, "closed list")
 
 
 def _is_of_district(title: str) -> bool:

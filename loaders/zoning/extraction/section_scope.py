@@ -31,7 +31,7 @@ from loaders.zoning.extraction.districts import (
 )
 from loaders.zoning.extraction.outline import find_label_end
 from loaders.zoning.extraction.permission_levels import INHERITED
-from loaders.zoning.extraction.section_protocol import Section
+from loaders.zoning.readers.code_model import Section
 from loaders.zoning.readers.heading_sequences import parse_keys
 
 Kind = Literal["districts", "class", "all", "town", "none"]
@@ -158,6 +158,30 @@ _TOWN: Final[Place] = ("town", ())
 def get_scope(scopes: Sequence[Scope], offset: int) -> Scope:
     """Get the scope at an offset of a text. Unknown outside of all."""
     return next((each for each in scopes if each.start <= offset < each.end), Scope("none", (), offset, offset))
+
+
+class Places:
+    """The districts of a section, by offset. `scopes` are those of the section, if they have been found before."""
+
+    def __init__(
+        self,
+        section: Section,
+        known: Mapping[str, District],
+        above: Sequence[Section],
+        scopes: Sequence[Scope] | None = None,
+    ) -> None:
+        self._scopes: Final = find_scopes(section, known, above) if scopes is None else scopes
+        self._all: Final = tuple(known)
+
+    @property
+    def starts(self) -> frozenset[int]:
+        """Offsets where the districts change."""
+        return frozenset(each.start for each in self._scopes if each.start)
+
+    def at(self, offset: int) -> Sequence[str]:
+        """Get the codes of the districts that apply at an offset. Empty if they are not known."""
+        scope = get_scope(self._scopes, offset)
+        return self._all if scope.kind == "all" else scope.codes if scope.kind in ("districts", "class") else ()
 
 
 def parse_scope(words: str, known: Mapping[str, District]) -> Place | None:

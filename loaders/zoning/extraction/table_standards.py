@@ -13,16 +13,20 @@ from typing import Final
 
 from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
-from loaders.zoning.extraction.confidence import get_confidence
-from loaders.zoning.extraction.dimension_labels import DimensionLabel, parse_label
-from loaders.zoning.extraction.dimension_names import allows_percent, allows_unit, bound_of, type_in_unit
+from loaders.zoning.extraction.dimensions import (
+    DimensionLabel,
+    Standard,
+    allows_unit,
+    bound_of,
+    parse_label,
+    type_in_unit,
+)
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.measures import Measure, find_unit, parse_measure
 from loaders.zoning.extraction.outline import get_lines_before
 from loaders.zoning.extraction.permission_matrices import find_notes, is_header_short, is_matrix, strip_marks
-from loaders.zoning.extraction.places import Places
-from loaders.zoning.extraction.section_protocol import Cell, Section, Table
-from loaders.zoning.extraction.standard import Standard
+from loaders.zoning.extraction.section_scope import Places
+from loaders.zoning.readers.code_model import Cell, Section, Table
 
 _NONE: Final = re.compile(
     r"(?:n/?a|none|no|not applicable|no (?:minimum|maximum|limit|requirement)|nr|nl|[-–—.]*)\.?", re.I
@@ -246,11 +250,9 @@ class _Reader:
                 yield self._make(cell, part, label, value, headers, codes, [of, *rest], conditions)
         elif not _REFERENCE.search(headers):
             whole = cell.text.strip()
-            sure = get_confidence("standard", "raw")
-            start = cell.start
             yield Standard(
-                tuple(codes), None, headers, None, whole, None, None, None, conditions, start, start + len(whole), sure,
-                "raw",
+                tuple(codes), None, headers, None, whole, None, None, None, conditions, cell.start,
+                cell.start + len(whole), "raw",
             )  # fmt: skip
 
     def _find_dimension(self, row: _Head, column: _Head) -> tuple[DimensionLabel | None, list[str]]:
@@ -285,7 +287,7 @@ class _Reader:
             return None
         if given.unit == "dwelling" and label.type == "density" and label.unit == "dwelling-per-acre":
             return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre")
-        if not allows_unit(label.type, given.unit) or (given.unit == "PERCENT" and not allows_percent(label.type)):
+        if not allows_unit(label.type, given.unit):
             return None
         return given
 
@@ -343,7 +345,6 @@ class _Reader:
             list(dict.fromkeys([*cases, *conditions])),
             start,
             start + len(raw),
-            get_confidence("standard", "table"),
             "table",
         )
 

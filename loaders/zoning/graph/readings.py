@@ -29,7 +29,7 @@ from kg.vocabulary import KG, RDF, SKOS, mint, sha256
 from kg.zoning_summaries.prompts import READING_FORM
 from loaders.citations.graph.claims import Evidence
 from loaders.zoning.extraction import permission_levels
-from loaders.zoning.extraction.dimension_names import STOREY, type_in_unit
+from loaders.zoning.extraction.dimensions import STOREY, type_in_unit
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities

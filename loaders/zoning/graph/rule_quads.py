@@ -17,7 +17,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.vocabulary import BASE, KG, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, mint_naming, mint_part, sha256
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
 from loaders.zoning.extraction import measures, permission_levels
-from loaders.zoning.extraction.dimension_names import find_dimensions
+from loaders.zoning.extraction.dimensions import find_type
 from loaders.zoning.graph.authorities import Authorities
 
 LEVELS: Final = {
@@ -146,7 +146,7 @@ def type_and_bound(words: str) -> tuple[str, str | None]:
     rest = " ".join((words if match is None else f"{words[: match.start()]} {words[match.end() :]}").split())
     code = "-".join(re.findall(r"[a-z0-9]+", rest.casefold()))
     if code not in STANDARD_TYPES:
-        code = next((each.type for each in find_dimensions(rest) if each.end - each.start == len(rest)), code)
+        code = find_type(rest) or code
     bound = None if match is None else "min" if match[1] else "max"
     return code or "-".join(re.findall(r"\w+", words.casefold())) or UNNAMED, bound
 

@@ -14,7 +14,7 @@ from kg.text import quoted
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint, mint_part, mint_subsection, sha256
 from loaders.model import Origin, Property, SourceGraph, TextUnit
 from loaders.readers.headings import KINDS
-from loaders.zoning.extraction.dimension_names import STOREY, type_in_unit
+from loaders.zoning.extraction.dimensions import STOREY, type_in_unit
 from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.graph.rule_quads import Rules, level_of, quantity_of, type_and_bound, unit
 from loaders.zoning.readers.code_model import HISTORY, Cell, Code, Section, Table

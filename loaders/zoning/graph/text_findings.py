@@ -26,7 +26,6 @@ from loaders.zoning.extraction.citation_resolution import Index, resolve, resolv
 from loaders.zoning.extraction.districts import District, find_in_section
 from loaders.zoning.extraction.facts import find_facts
 from loaders.zoning.extraction.permission_matrices import is_legend
-from loaders.zoning.extraction.section_protocol import Section as ReadSection
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.graph.rule_quads import UNNAMED, Rules, unit
@@ -43,12 +42,12 @@ _NEAR: Final = 5
 _log: Final = logging.getLogger(__name__)
 
 
-def find_legends(section: ReadSection, index: Index) -> Sequence[ReadSection]:
+def find_legends(section: Section, index: Index) -> Sequence[Section]:
     """Find the sections near one with tables that may explain the letters of these tables."""
     return [each for each in find_near(section, index) if is_legend(each)] if section.tables else []
 
 
-def find_near(section: ReadSection, index: Index) -> Iterator[ReadSection]:
+def find_near(section: Section, index: Index) -> Iterator[Section]:
     """Yield the sections with the same parent at most some places before or after one."""
     return (each for each in index.siblings(section.key) if abs(each.order - section.order) <= _NEAR)
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.confidence import get_confidence
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permission_levels import UsePermission
 from loaders.zoning.extraction.permissions import find_permissions
@@ -140,7 +139,6 @@ def test_conditions_review_and_raw_level_are_kept() -> None:
         "§ 3-1",
         52,
         88,
-        get_confidence("permission", "list"),
         "list",
     )
     assert text[found.start : found.end] == "Barns, provided that no hay is kept."

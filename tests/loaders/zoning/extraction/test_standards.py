@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.dimension_labels import parse_label
+from loaders.zoning.extraction.dimensions import parse_label
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
@@ -35,7 +35,7 @@ def told(made: Section) -> list[tuple[str | None, str]]:
         ("Front", "Minimum setbacks (feet)", "front-setback"),
         ("Front", "", None),
         ("Width", "Lot", "lot-width"),
-        ("Stories", "Maximum height", "building-height"),
+        ("Stories", "Maximum height", "building-storeys"),
         ("1 - story building", "Dwelling unit area, minimum", "unit-size"),
         ("2 1/2 story building", "", None),
         ("To other lot line", "Minimum setback", None),

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from loaders.zoning.extraction.citation_resolution import Index, resolve_words
+from loaders.zoning.extraction.dimensions import Standard
 from loaders.zoning.extraction.permission_levels import UsePermission
 from loaders.zoning.extraction.permissions import find_permissions
-from loaders.zoning.extraction.standard import Standard
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Table
 from tests.loaders.zoning.extraction.district_search import find_districts
