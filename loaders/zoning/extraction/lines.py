@@ -60,12 +60,12 @@ def parse_lines(section: Section, breaks: Set[int] = frozenset()) -> Sequence[Li
             table, broken = table + 1, True
         if start >= end or (table < len(tables) and tables[table][0] <= start):
             continue
-        broken = broken or match.start() in breaks
-        if broken:
-            outline.leave()
-            latest = None
         body = find_label_end(text, start, end)
         label = text[start:body].strip()
+        if broken or (match.start() in breaks and not label):
+            outline.leave()  # A labelled line, "(2) In the R-2 District:", stays below those that its label is below.
+        if broken or match.start() in breaks:
+            broken, latest = True, None
         if latest is not None and not label and _goes_on(text, latest, start):
             latest.end = end
             continue

@@ -67,6 +67,8 @@ _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[¹²³⁰⁴-⁹]{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)])"
     r" ?(?P<note>\S[^\n]*)"
 )
+_NOTE_START: Final = re.compile(r"\n|(?<=[.;,]) (?=[*†‡]{1,3} ?\w)")
+"""Text between two notes: they may be on one line, ``* but no less than 20%. ** but no less than 30%.``"""
 _KEY_TITLE: Final = re.compile(r"\b(?:key|legend|symbols?)\b", re.IGNORECASE)
 _KEY: Final = re.compile(
     r"\b(?:symbols?|letters?|abbreviations?|designations?)\b[^.\n]{0,80}\b(?:tables?|schedules?|matrix|matrices"
@@ -422,7 +424,7 @@ def find_notes(section: Section, table: Table | _Joined) -> Mapping[str, str]:
     for each in section.subsections:
         if each.start >= table.end and len(each.path) == 1:
             notes.setdefault(each.path[0], section.text[each.start : each.end].strip())
-    for line in section.text[table.end : table.end + _AROUND].split("\n"):
+    for line in _NOTE_START.split(section.text[table.end : table.end + _AROUND]):
         if match := _NOTE.fullmatch(line.strip()):
             mark = match["mark"] or match["letter"] or match["plain"]
             notes.setdefault(to_plain_mark(mark), match["note"])

@@ -132,6 +132,8 @@ class _Lists:
         self._places = places
         self._found: list[UsePermission] = []
         self._lists: dict[str, _List] = {}
+        self._open: set[tuple[int, int]] = set()
+        """Sentences that close lists with items for districts that are not known."""
         self._kind = development_of(section, known, above)
 
     def read(self) -> Sequence[UsePermission]:
@@ -167,6 +169,8 @@ class _Lists:
                 below = self._read_item(line, current)
             if line.below:
                 self._read_lines(line.below, below, None)
+            elif own is None and not line.label and self._text[line.body : line.end].endswith(":"):
+                lead = BLOCKED  # The list that it announces is of something else. Without labels it is not below it.
 
     def _is_reference(self, line: Line) -> bool:
         """Whether a line in a list is a reference to other uses, and not a heading: ``Uses permitted in R-1``."""
@@ -313,7 +317,10 @@ class _Lists:
 
     def _miss(self, at: int, lead: Lead) -> None:
         """Record that an item of a list was not understood, so that the list is not whole."""
-        for code in lead.districts or self._places.at(at):
+        codes = lead.districts or self._places.at(at)
+        if lead.closes and not codes:
+            self._open.add(lead.closes)
+        for code in codes:
             self._lists.setdefault(code, _List()).missed += 1
 
     def _add(self, start: int, end: int, lead: Lead, stop: int | None = None, below: str | None = None) -> None:
@@ -321,6 +328,7 @@ class _Lists:
         item = parse_item(self._text, start, end, self._known)
         codes = list(lead.districts or self._places.at(start))
         if lead.level is None or not codes:
+            self._miss(start, lead)
             return
         if item is None:
             self._miss(start, lead)
@@ -378,7 +386,7 @@ class _Lists:
         """Yield the uses that a closed list prohibits, for each district whose lists in the section are read whole."""
         for code, each in self._lists.items():
             if not each.missed and each.told:
-                for first, last in sorted(each.closes)[:1]:
+                for first, last in sorted(each.closes - self._open)[:1]:
                     said = self._text[first:last].strip()
                     yield UsePermission(code, UNLISTED, "notPermitted", said, (), None, first, last, "closed list")
 

@@ -287,7 +287,7 @@ def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str
         behind = said[1]
     if what is None and (of := _FOR.match(behind)) and not any(find_measures(behind)):
         what, behind = of["what"], ""
-    conditions = [each for each in (case, behind) if each]
+    conditions = [each for each in (case, behind) if each and re.search(r"[^\W\d]", each)]
     bound = bound_of(after[:_NEAR]) or bound_of(before) or bound
     for each in (first, second):
         if each is not None and each.value is not None:

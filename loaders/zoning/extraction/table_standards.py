@@ -209,25 +209,28 @@ class _Reader:
             words = words[: mark.start()].strip()
         codes, rest = self._codes(words)
         if not codes and outer:
-            codes, _ = self._codes(told[-2] if len(told) > 1 else group)
+            codes, _ = self._codes(told[-2] if len(told) > 1 else group, titled=len(told) > 1)
             rest = words if codes else rest
         return _Head(words, outer, codes, rest, marks)
 
-    def _codes(self, words: str) -> tuple[Sequence[str], str]:
-        """Parse the districts at the start of a header. Also returns the rest of it."""
+    def _codes(self, words: str, *, titled: bool = True) -> tuple[Sequence[str], str]:
+        """Parse the districts at the start of a header. Also returns the rest of it.
+
+        Without `titled`, the name of a district alone is none: a group of rows, ``Office Building``, may be of uses.
+        """
         if not words or not self._known:
             return (), words
         codes, end = naming.parse_leading_codes(words, self._known)
         if codes and not re.match(r"[\w’'/.]", words[end : end + 1]):
             return codes, words[end:].strip(" :,–—-")
-        titled = (
+        named = (
             naming.codes_in_title(words, self._known) if re.search(r"\b(?:districts?|zones?)\b", words, re.I) else ()
         )
-        if titled or words in self._known:
-            return titled or (words,), ""
+        if named or words in self._known:
+            return named or (words,), ""
         plain = naming.plain_name(words)
-        named = [code for code, each in self._known.items() if plain and naming.plain_name(each.name) == plain]
-        return (named, "") if len(named) == 1 else ((), words)
+        alike = [code for code, each in self._known.items() if plain and naming.plain_name(each.name) == plain]
+        return (alike, "") if titled and len(alike) == 1 else ((), words)
 
     def _read_cell(self, cell: Cell, row: _Head, column: _Head, codes: Sequence[str]) -> Iterator[Standard]:
         raw = strip_marks(self._section, cell).strip()

@@ -112,6 +112,15 @@ _REGULATED: Final = re.compile(
     r"|required)\b[^.;]{0,100}(?:section|chapter|article|§|subsection)",
     re.I,
 )
+_CITED_WITHIN: Final = re.compile(
+    r"(?P<cited>as (?:regulated|described|provided|defined|specified|set forth|permitted|required)\b"
+    r"[^,;]{0,80}?\d[\w.()-]*+"
+    r"(?: of (?:this|the) [^,;.]{2,60}?\b(?:code|ordinance|chapter|title|article|resolution|bylaws?))?),? and "
+    r"(?!(?:(?:sections?|chapters?|articles?|provided|subject|as|in|with|shall|if|when|where|only|not)\b|[\d§(]))"
+    r"[^.;]+",
+    re.I,
+)
+"""A reference in the middle of an item, with another use behind it: ``as regulated in Chapter 50, and flag poles``."""
 _PLACE_CITED: Final = re.compile(
     r"\bas (?:regulated|described|provided|defined|specified|set forth|required)\b[^.;]{0,100}", re.I
 )
@@ -159,6 +168,10 @@ def parse_item(
     rest = name[cut.end() :].strip() if cut else ""
     if _COMPARES.match(rest) and (held := _DANGLING.search(use)):  # "Substations with a capacity not greater than"
         use, rest = use[: held.start()], name[held.start() :].strip(" ,")
+    if (within := _CITED_WITHIN.fullmatch(rest)) and not VERB.search(rest):
+        rest = within["cited"]
+    else:
+        within = None
     if not _is_use(use) or (_ANY_USE.search(plain) and not _REGULATED.search(plain)):
         return None
     if not only and PLACE_WORD.search(whole):
@@ -173,7 +186,7 @@ def parse_item(
     conditions += [each for each in others if LIMITS.search(each)]
     conditions = [each for each in conditions if not _SEE.fullmatch(each)]
     return (
-        use,
+        strip_closing(name) if within else use,
         [each.strip(" ,;.") if each.count("(") == each.count(")") else each.strip(" ,;") for each in conditions],
         only,
     )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permission_levels import UsePermission
 from loaders.zoning.extraction.permissions import find_permissions
+from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 from tests.examples import dear
@@ -480,3 +481,33 @@ def test_a_heading_ends_a_list_without_labels(heading: str) -> None:
 def test_a_dimension_of_uses_announces_no_uses() -> None:
     text = "For permitted uses in the R-1 District, the minimum yard width shall be as follows:\na. Barns, ten feet."
     assert uses(text) == []
+
+
+def test_an_item_for_some_districts_stays_below_the_lines_that_its_label_is_below() -> None:
+    text = (
+        "Buildings shall be used by right for only the uses set forth below.\n(a) Main Uses.\n"
+        "(1) In the R-1 District: barns.\n(2) In the R-2 District: inns\n(b) Accessory Uses.\n(1) Sheds."
+    )
+    starts = [0, text.index("(1) In"), text.index("(2)"), text.index("(b)"), len(text)]
+    codes = [(), ("R-1",), ("R-2",), ()]
+    scopes = [Scope("districts", *each) for each in zip(codes, starts, starts[1:], strict=False)]
+    found = find_permissions(section(text, "Permitted uses"), KNOWN, scopes=scopes)
+    assert [(each.district, each.use, each.level, list(each.conditions)) for each in found] == [
+        ("R-1", "barns", "byRight", []),
+        ("R-2", "inns", "byRight", []),
+    ]  # Sheds are for a district that is not known, so that no list is closed.
+
+
+def test_an_unlabelled_line_that_announces_another_list_ends_the_uses() -> None:
+    text = "Permitted Uses:\nBarns.\nApplication: The plan shall have the following information:\nOwner of the land."
+    assert uses(text) == [("R-1", "Barns", "byRight")]
+
+
+@pytest.mark.parametrize(
+    "link", [" as regulated in Chapter 50 of this Zoning Code, and ", ", as provided in § 5-2 and "]
+)
+def test_a_use_behind_the_reference_of_another_is_no_condition(link: str) -> None:
+    [lamps, sheds] = find_permissions(section(f"Permitted Uses\n(1) Lamps{link}poles.\n(2) Sheds.", "R-1"), KNOWN)
+    cited = link.removesuffix(" and ").strip(" ,")
+    assert (lamps.use, list(lamps.conditions)) == (f"Lamps{link}poles", [cited])
+    assert sheds.use == "Sheds"

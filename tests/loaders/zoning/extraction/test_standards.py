@@ -238,3 +238,28 @@ def test_a_table_whose_header_has_fewer_columns_than_its_rows_is_not_read() -> N
     rows = [["District", "Lots", "Yards"], ["Width", "Depth", "Front"]]
     rows += [["R-1", "4 units", "75'", "90'", "25'"], ["R-2", "5 units", "60'", "90'", "20'"]]
     assert list(find_standards(with_table(rows, header_rows=2), KNOWN)) == []
+
+
+def test_two_notes_on_a_line_are_for_two_cells() -> None:
+    rows = [["", "R-1"], ["Side setback (ft.)", "10*"], ["Rear setback (ft.)", "20**"]]
+    made = with_table(rows, "\n* but no less than a fifth of the width. ** but no less than a fifth of the depth.")
+    assert [list(each.conditions) for each in find_standards(made, KNOWN)] == [
+        ["but no less than a fifth of the width."],
+        ["but no less than a fifth of the depth."],
+    ]
+
+
+def test_a_group_of_rows_with_the_name_of_a_district_may_be_of_uses() -> None:
+    known = {"O": replace(KNOWN["R-1"], code="O", name="Office Building")}
+    rows = [
+        ["Use", "Spaces required"],
+        ["Office Building", ""],
+        ["Hotels", "1 space per room"],
+        ["Clinics", "9 spaces"],
+    ]
+    assert list(find_standards(with_table(rows, title="Parking"), known)) == []
+
+
+def test_the_digits_of_a_value_in_brackets_are_no_condition() -> None:
+    [found] = find_standards(section("A maximum lot coverage of thirty-three and one-third percent (331/3%)."), KNOWN)
+    assert list(found.conditions) == []
