@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Annotated, ClassVar, Final, Literal, NamedTuple
+from statistics import median
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field
 from pyoxigraph import Literal as Text
@@ -21,18 +22,17 @@ from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.choices import NEAREST, shorten
+from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.notes import Note
-from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
+from kg.retrieval.reader import Reader, bounded_page, clean_text, page_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
-from kg.sparql.terms import bind
-from kg.store.protocol import Term, term_text
 from kg.text import natural_key, quoted
 from kg.tools.zoning.governing_passages import has_text
 from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place
-from kg.tools.zoning.rule_search import RuleKind, count_rules, find_unsure, follow_references
+from kg.tools.zoning.rule_rows import Rule, load_rules
+from kg.tools.zoning.rule_search import Candidates, Found, RuleKind, find_overruled, find_rules, follow_references
 from kg.tools.zoning.term_lookup import (
     UNRECORDED,
     StandardType,
@@ -45,32 +45,11 @@ from kg.tools.zoning.term_lookup import (
     load_vocabulary,
     no_match_message,
 )
-from kg.vocabulary import QUDT, UNIT
+from kg.vocabulary import KG, QUDT, UNIT
 from kg.zoning_summaries.use_names import parse_use_kinds
 
 MOST_PLACES: Final = 10
 SHOWN_DISTRICTS: Final = 60
-
-USES: Final = """
-SELECT ?rule ?district ?use ?level ?raw ?conditional ?confidence ?review WHERE {
-  VALUES ?district { $districts } ?rule kg:district ?district ; kg:landUse ?use
-  BIND(EXISTS { ?rule kg:condition ?condition } AS ?conditional)
-  OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
-  FILTER(!BOUND(?confidence) || ?confidence >= $least || BOUND(?review))
-  OPTIONAL { ?rule kg:permissionLevel ?level }
-  OPTIONAL { ?rule kg:rawLevel ?raw }
-}"""
-
-STANDARDS: Final = """
-SELECT ?rule ?district ?type ?bound ?number ?unit ?raw ?applies ?conditional ?confidence ?review WHERE {
-  VALUES ?district { $districts } ?rule kg:district ?district ; kg:standardType ?type ; kg:rawValue ?raw
-  BIND(EXISTS { ?rule kg:condition ?condition } AS ?conditional)
-  OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
-  FILTER(!BOUND(?confidence) || ?confidence >= $least || BOUND(?review))
-  OPTIONAL { ?rule kg:bound ?bound }
-  OPTIONAL { ?rule kg:appliesTo ?applies }
-  OPTIONAL { ?rule kg:quantity ?quantity . ?quantity qudt:numericValue ?number ; qudt:hasUnit ?unit }
-}"""
 
 Kind = Literal["use", "standard"]
 
@@ -175,26 +154,20 @@ def compare_zoning(
         raise InvalidInputError(f"municipalities: {len(places)} are named. Name 2 to {MOST_PLACES}.")
     known = [load_vocabulary(reader, place) for place in places]
     reader.start_selection()
-    uses = [] if use is None and standard_type is not None else _compare_uses(reader, places, known, use, notes)
-    standards = (
-        []
-        if standard_type is None and use is not None
-        else _compare_standards(reader, places, known, standard_type, use, notes)
-    )
-    for place, words in zip(places, known, strict=True):
-        if not words.districts:
-            notes.append(f"{place.quoted} has no recorded districts.")
-    kinds: list[tuple[Kind, RuleKind]] = []
-    if use is not None or standard_type is None:
-        kinds.append(("use", "permission"))
-    if standard_type is not None or use is None:
-        kinds.append(("standard", "standard"))
-    coverage = [
-        found
+    asked: Mapping[RuleKind, bool] = {
+        "permission": use is not None or standard_type is None,
+        "standard": standard_type is not None or use is None,
+    }
+    kinds = [kind for kind, is_asked in asked.items() if is_asked]
+    towns = [
+        _Town(place, words, {kind: find_rules(reader, kind, place, words) for kind in kinds})
         for place, words in zip(places, known, strict=True)
-        for name, kind in kinds
-        if (found := _check_place(reader, place, words, name, kind)) is not None
     ]
+    wanted = None if use is None else _find_uses(clean_text("use", use, 300), towns)
+    uses = _compare_uses(reader, towns, use, wanted, notes, offset, limit) if "permission" in kinds else []
+    standards = _compare_standards(reader, towns, standard_type, use, wanted, notes) if "standard" in kinds else []
+    notes += [f"{town.place.quoted} has no recorded districts." for town in towns if not town.words.districts]
+    coverage = [found for town in towns for kind in kinds if (found := _check_town(reader, town, kind)) is not None]
     longest: Sequence[object] = uses if len(uses) > len(standards) else standards
     return reader.finish(
         ZoningComparison(
@@ -210,17 +183,42 @@ def compare_zoning(
     )
 
 
-def _check_place(reader: Reader, place: Place, words: Vocabulary, name: Kind, kind: RuleKind) -> PlaceCoverage | None:
+class _Town(NamedTuple):
+    """A municipality with its districts and uses, and the rules that are compared."""
+
+    place: Place
+    words: Vocabulary
+    rules: Mapping[RuleKind, Candidates]
+
+    @property
+    def choices(self) -> list[Choice]:
+        """The uses to choose from."""
+        return [each.choice for each in self.words.uses.values()]
+
+    def get_code(self, found: Found) -> str:
+        """Get the code of the district of a rule."""
+        return self.words.districts[found.district or ""].code
+
+    def select(self, reader: Reader, kind: RuleKind) -> list[Found]:
+        """Select the reported rules of districts that no rule of a source overrules."""
+        found = [each for each in self.rules[kind].reported if each.district is not None]
+        kinds = {iri: parse_use_kinds(each.name) for iri, each in self.words.uses.items()}
+        overruled = find_overruled(reader, found, found, lambda about: kinds.get(about, about))
+        return [each for each in found if each.iri not in overruled]
+
+
+def _check_town(reader: Reader, town: _Town, kind: RuleKind) -> PlaceCoverage | None:
     """Check the rules of the districts of a place. None without unsure rules and text."""
-    unsure = Counter(each.district or "" for each in find_unsure(reader, kind, words, words.districts))
-    if not unsure and not has_text(reader, place):
+    reported, unsure = (Counter(each.district for each in several) for several in town.rules[kind])
+    districts = town.words.districts.items()
+    counts = {each.code: count for iri, each in districts if (count := unsure[iri])}
+    if not counts and not has_text(reader, town.place):
         return None
-    counts = count_rules(reader, kind, place, words)
     return PlaceCoverage(
-        municipality=place.shown,
-        kind=name,
-        without_rule=[each.code for iri, each in words.districts.items() if not counts.get(iri)] or None,
-        unsure={each.code: unsure[iri] for iri, each in words.districts.items() if unsure.get(iri)} or None,
+        municipality=town.place.shown,
+        kind="use" if kind == "permission" else "standard",
+        without_rule=[each.code for iri, each in districts if not reported[iri]] or None,
+        unsure=counts or None,
     )
 
 
@@ -232,45 +230,50 @@ def _parse_place(reader: Reader, given: str) -> Place:
 
 
 def _compare_uses(
-    reader: Reader, places: Sequence[Place], known: Sequence[Vocabulary], use: str | None, notes: list[str]
+    reader: Reader,
+    towns: Sequence[_Town],
+    use: str | None,
+    wanted: Set[str] | None,
+    notes: list[str],
+    offset: int,
+    limit: int,
 ) -> list[UseRow]:
-    wanted = None if use is None else _find_uses(clean_text("use", use, 300), places, known)
+    """Build the rows of uses. Those that are not on the page have no districts."""
     names: dict[str, str] = {}
-    cells: dict[str, dict[str, dict[str, list[_Permission]]]] = defaultdict(
-        lambda: defaultdict(lambda: defaultdict(list))
-    )
-    for place, words in zip(places, known, strict=True):
-        rows = _load_rows(reader, f"uses in {place.name}", USES, words)
-        for row in _drop_overruled(rows, ("district", "use"), ("level",)):
-            named = words.uses.get(iri_of(row["use"]))
-            if named is None or (wanted is not None and fold(named.name) not in wanted):
-                continue
-            names.setdefault(fold(named.name), named.name)
-            level = code_of(iri_of(row["level"])) if "level" in row else term_text(row.get("raw", _UNKNOWN))
-            code = words.districts[iri_of(row["district"])].code
-            conditional = term_text(row["conditional"]) == "true"
-            cells[fold(named.name)][place.iri][level].append(_Permission(code, iri_of(row["rule"]), conditional))
+    cells: dict[str, dict[str, list[Found]]] = defaultdict(lambda: defaultdict(list))
+    for town in towns:
+        for each in town.select(reader, "permission"):
+            name = town.words.uses[each.about].name
+            if wanted is None or fold(name) in wanted:
+                names.setdefault(fold(name), name)
+                cells[fold(name)][town.place.iri].append(each)
     order = sorted(cells, key=lambda name: (-len(cells[name]), natural_key(name)))
-    if wanted is not None and len(order) > 1:
-        called = shorten([names[name] for name in order])
-        notes.append(
-            f"use: {quoted(use)} was interpreted as {called}. Each name has a row, though they may be synonyms."
-        )
     referring: dict[tuple[str, str], Mapping[str, list[str]]] = {}
-    for place, words in zip(places, known, strict=True) if wanted is not None else ():
-        recorded = [name for name in order if cells[name].get(place.iri)]
-        for name in recorded:
-            codes = {each.district for several in cells[name][place.iri].values() for each in several}
-            referring[name, place.iri] = _find_referring(reader, place, words, codes, names[name], notes)
-        if words.districts and not recorded:
-            _find_referring(reader, place, words, frozenset(), use, notes)
-            notes.append(f"{place.quoted}: No permission is recorded for this use. That is not a prohibition.")
+    if wanted is not None:
+        if len(order) > 1:
+            called = shorten([names[name] for name in order])
+            notes.append(
+                f"use: {quoted(use)} was interpreted as {called}. Each name has a row, though they may be synonyms."
+            )
+        for town in towns:
+            recorded = [name for name in order if town.place.iri in cells[name]]
+            for name in recorded:
+                stated = {each.district for each in cells[name][town.place.iri]}
+                referring[name, town.place.iri] = _find_referring(town, stated, names[name], notes)
+            if town.words.districts and not recorded:
+                _find_referring(town, (), use, notes)
+                notes.append(f"{town.place.quoted}: No permission is recorded for this use. That is not a prohibition.")
+    page = order[offset : offset + limit]
+    rules = load_rules(
+        reader, {each.iri: each.graph for name in page for found in cells[name].values() for each in found}
+    )
     return [
         UseRow(
             use=names[name],
             places=[
-                _use_cell(place, cells[name].get(place.iri, {}), referring.get((name, place.iri), {}))
-                for place in places
+                _use_cell(town, cells[name].get(town.place.iri, ()), rules, referring.get((name, town.place.iri), {}))
+                for town in towns
+                if name in page
             ],
         )
         for name in order
@@ -278,62 +281,61 @@ def _compare_uses(
 
 
 def _find_referring(
-    reader: Reader, place: Place, words: Vocabulary, codes: Collection[str], use: str | None, notes: list[str]
+    town: _Town, stated: Container[str | None], use: str | None, notes: list[str]
 ) -> Mapping[str, list[str]]:
-    """Find the districts that refer to the uses of those with these codes, each with the codes that it refers to."""
-    stated = {iri for iri, each in words.districts.items() if each.code in codes}
-    followed = follow_references(reader, words, words.districts, stated, use)
-    for note in followed.notes:
-        if (said := f"{place.quoted}: {note}") not in notes:
-            notes.append(said)
-    return {
-        words.districts[iri].code: sorted((words.districts[other].code for other in led), key=natural_key)
-        for iri, led in followed.led.items()
-    }
+    """Find the districts that refer to the uses of those in `stated`, each with the codes that it refers to."""
+    districts = town.words.districts
+    followed = follow_references(town.words, districts, town.rules["permission"].reported, stated, use)
+    said = [f"{town.place.quoted}: {note}" for note in followed.notes]
+    notes += [note for note in dict.fromkeys(said) if note not in notes]
+    found = {districts[iri].code: _sort(districts[other].code for other in led) for iri, led in followed.led.items()}
+    return {code: found[code] for code in _sort(found)}
 
 
-def _use_cell(place: Place, levels: Mapping[str, Sequence[_Permission]], referring: Mapping[str, list[str]]) -> UseCell:
-    found = {
-        level: sorted({each.district for each in said}, key=natural_key)[:SHOWN_DISTRICTS]
-        for level, said in sorted(levels.items())
-    }
-    rules = sorted(each.rule for said in levels.values() for each in said)
-    conditional = {each.district for said in levels.values() for each in said if each.conditional}
+def _use_cell(
+    town: _Town, found: Sequence[Found], rules: Mapping[str, Rule], referring: Mapping[str, list[str]]
+) -> UseCell:
+    districts: dict[str, set[str]] = defaultdict(set)
+    conditional: set[str] = set()
+    for each in found:
+        rule, code = rules[each.iri], town.get_code(each)
+        districts[rule.code(KG.permissionLevel) or rule.one(KG.rawLevel) or "not recorded"].add(code)
+        if rule.all(KG.condition):  # of its own: "Duplexes (R-3 zone only)" among the permitted uses
+            conditional.add(code)
     return UseCell(
-        municipality=place.shown,
-        districts=found,
-        with_conditions=sorted(conditional, key=natural_key)[:SHOWN_DISTRICTS] or None,
-        by_reference=dict(sorted(referring.items(), key=lambda each: natural_key(each[0]))) or None,
-        rules=rules[:3],
+        municipality=town.place.shown,
+        districts={level: _sort(codes)[:SHOWN_DISTRICTS] for level, codes in sorted(districts.items())},
+        with_conditions=_sort(conditional)[:SHOWN_DISTRICTS] or None,
+        by_reference={**referring} or None,
+        rules=sorted(each.iri for each in found)[:3],
     )
 
 
-def _find_uses(text: str, places: Sequence[Place], known: Sequence[Vocabulary]) -> set[str]:
-    """Find the case-folded names of uses that `text` names in any of the places."""
-    found: set[str] = set()
-    for words in known:
-        choices = [each.choice for each in words.uses.values()]
-        found |= {fold(words.uses[choice.term.value].name) for choice in find_matching(text, choices)}
+def _sort(texts: Iterable[str]) -> list[str]:
+    return sorted(texts, key=natural_key)
+
+
+def _find_uses(text: str, towns: Sequence[_Town]) -> set[str]:
+    """Find the case-folded names of uses that `text` names in any of the municipalities."""
+    found = {fold(choice.label) for town in towns for choice in find_matching(text, town.choices)}
     if not found:
-        choices = [each.choice for words in known for each in words.uses.values()]
-        where = " and ".join(place.quoted for place in places)
+        where = " and ".join(town.place.quoted for town in towns)
+        choices = [each for town in towns for each in town.choices]
         raise NotFoundError(no_match_message("use", text, list_labels(choices), where) + UNRECORDED)
     return found
 
 
-class _Permission(NamedTuple):
-    """A permission of a use in a district."""
+@dataclass(slots=True)
+class _Value:
+    """A value of a standard in a municipality."""
 
-    district: str
-    rule: str
-    conditional: bool
-    """Whether it has conditions of its own: ``Duplexes (R-3 zone only)`` among the permitted uses."""
-
-
-class _Value(NamedTuple):
-    """A value of a standard. Its number is in the unit of its row."""
-
+    place: str
+    key: tuple[str, str]
+    """Type and bound."""
     number: float | None
+    """In the unit of its row."""
+    unit: str
+    """Empty without a number."""
     recorded: str
     """The value as recorded; empty for a number that was recorded in the unit of the row."""
     district: str
@@ -343,117 +345,67 @@ class _Value(NamedTuple):
     """Whether it applies in a case only: on lots that abut a park."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A value with its place and what it is a value of."""
-
-    place: Place
-    key: tuple[str, str]
-    """Type and bound."""
-    unit: str
-    """Empty without a number."""
-    value: _Value
-
-
 _Units = Mapping[tuple[str, str], Mapping[str, Counter[str]]]
 """How often each unit occurs, by type and bound, then by quantity kind."""
-_Cells = Mapping[tuple[str, str, str], Mapping[str, list[_Value]]]
-"""Values by type, bound and unit, then by place."""
-
-
-def _other_uses(places: Sequence[Place], known: Sequence[Vocabulary], use: str | None) -> Callable[[str], bool]:
-    """Build a predicate on `applies_to`: whether the standard is for another use than `use`."""
-    if use is None:
-        return lambda applies_to: False
-    wanted = _find_uses(clean_text("use", use, 300), places, known)
-    uses = [each.choice for words in known for each in words.uses.values()]
-
-    @cache
-    def other(applies_to: str) -> bool:
-        named = {fold(choice.label) for choice in find_spelled(applies_to, uses)}
-        return bool(named) and not named & wanted
-
-    return other
 
 
 def _compare_standards(
     reader: Reader,
-    places: Sequence[Place],
-    known: Sequence[Vocabulary],
+    towns: Sequence[_Town],
     asked: str | None,
     use: str | None,
+    wanted: Set[str] | None,
     notes: list[str],
 ) -> list[StandardRow]:
-    left_out = set[str]()
-    is_subject = _build_subject_test(places, known, use)
-    found = list(_find_values(reader, places, known, _other_uses(places, known, use), left_out))
-    units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
-    for each in found:
-        if each.unit:
-            units[each.key][get_quantity_kind(each.unit)][each.unit] += 1
-    cells = _convert_values(found, units)
+    found = [(town, each) for town in towns for each in town.select(reader, "standard")]
+    bound = None
     if asked is not None:
-        cells = _select_types(cells, asked, places, notes)
-    order = sorted(cells, key=lambda key: (-len(cells[key]), key))
-    notes.extend(_note_conversions(order, units))
-    if left_out:
-        notes.append(f"Standards for other uses are omitted: {shorten(sorted(left_out, key=natural_key))}.")
+        where = Place("", " and ".join(town.place.shown for town in towns), ())
+        types, bound = find_standard_types(asked, sorted({code_of(each.about) for _, each in found}), where, notes)
+        found = [(town, each) for town, each in found if code_of(each.about) in types]
+    rules = load_rules(reader, {each.iri: each.graph for _, each in found})
+    classify, others = _build_subject_test(towns, use, wanted), set[str]()
+    values: list[_Value] = []
+    for town, each in found:
+        rule, key = rules[each.iri], (code_of(each.about), rules[each.iri].code(KG.bound) or "")
+        if bound is not None and key[1] not in (bound, ""):
+            continue
+        applies_to = rule.one(KG.appliesTo)
+        if classify(applies_to) == "another":
+            others.add(applies_to or "")
+            continue
+        number, unit = rule.quantity() or (None, "")
+        raw, conditional = rule.one(KG.rawValue) or "", bool(rule.all(KG.condition))
+        code = town.get_code(each)
+        values.append(_Value(town.place.iri, key, number, unit, raw, code, each.iri, applies_to, conditional))
+    units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+    for value in values:
+        if value.unit:
+            units[value.key][get_quantity_kind(value.unit)][value.unit] += 1
+    rows: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
+    for value in values:
+        of = units[value.key]
+        common = get_commonest(of[get_quantity_kind(value.unit)] if value.unit else sum(of.values(), Counter[str]()))
+        if value.number is not None:
+            value.recorded = "" if value.unit == common else f"{value.number:.15g} {value.unit}"
+            value.number = convert(value.number, value.unit, common)
+        rows[*value.key, common][value.place].append(value)
+    order = sorted(rows, key=lambda key: (-len(rows[key]), key))
+    notes += _note_conversions(order, units)
+    if others:
+        notes.append(f"Standards for other uses are omitted: {shorten(_sort(others))}.")
     return [
         StandardRow(
-            standard_type=kind,
-            bound=bound or None,
-            unit=unit or None,
+            standard_type=key[0],
+            bound=key[1] or None,
+            unit=key[2] or None,
             places=[
-                _standard_cell(place, *_select_general(cells[kind, bound, unit].get(place.iri, []), is_subject, use))
-                for place in places
+                _standard_cell(town.place, *_select_general(rows[key].get(town.place.iri, []), classify, use))
+                for town in towns
             ],
         )
-        for kind, bound, unit in order
+        for key in order
     ]
-
-
-def _find_values(
-    reader: Reader,
-    places: Sequence[Place],
-    known: Sequence[Vocabulary],
-    for_another: Callable[[str], bool],
-    left_out: set[str],
-) -> Iterator[_Found]:
-    """Yield the values of all places. What those for another use apply to is added to `left_out`."""
-    for place, words in zip(places, known, strict=True):
-        rows = _load_rows(reader, f"standards in {place.name}", STANDARDS, words)
-        for row in _drop_overruled(rows, ("district", "type", "bound", "applies", "unit"), ("number",)):
-            applies_to = term_text(row["applies"]) if "applies" in row else None
-            if applies_to is not None and for_another(applies_to):
-                left_out.add(applies_to)
-                continue
-            key = code_of(iri_of(row["type"])), code_of(iri_of(row["bound"])) if "bound" in row else ""
-            code = words.districts[iri_of(row["district"])].code
-            number = float(term_text(row["number"])) if "number" in row else None
-            conditional = term_text(row["conditional"]) == "true"
-            value = _Value(number, term_text(row["raw"]), code, iri_of(row["rule"]), applies_to, conditional)
-            yield _Found(place, key, code_of(iri_of(row["unit"])) if number is not None else "", value)
-
-
-def _convert_values(found: Iterable[_Found], units: _Units) -> _Cells:
-    """Convert the values of each type and bound to its most common unit, where their units convert into it."""
-    cells: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
-    for each in found:
-        of, value = units.get(each.key, {}), each.value
-        alike = of[get_quantity_kind(each.unit)] if each.unit else sum(of.values(), Counter[str]())
-        common = get_commonest(alike)
-        if value.number is not None:
-            said = "" if each.unit == common else f"{value.number:.15g} {each.unit}"
-            value = value._replace(number=convert(value.number, each.unit, common), recorded=said)
-        cells[*each.key, common][each.place.iri].append(value)
-    return cells
-
-
-def _select_types(cells: _Cells, asked: str, places: Sequence[Place], notes: list[str]) -> _Cells:
-    """Select the rows of the type and bound asked for."""
-    where = Place("", " and ".join(place.shown for place in places), ())
-    types, bound = find_standard_types(asked, sorted({kind for kind, _, _ in cells}), where, notes)
-    return {key: of for key, of in cells.items() if key[0] in types and (bound is None or key[1] in (bound, ""))}
 
 
 def _note_conversions(order: Sequence[tuple[str, str, str]], units: _Units) -> Iterator[str]:
@@ -477,105 +429,69 @@ def _note_conversions(order: Sequence[tuple[str, str, str]], units: _Units) -> I
         yield f"Standards with a row per unit, since their units do not convert into each other: {shorten(several)}."
 
 
+Subject = Literal["asked", "another", "unknown"]
+
+
 def _build_subject_test(
-    places: Sequence[Place], known: Sequence[Vocabulary], use: str | None
-) -> Callable[[str | None], bool]:
-    """Build a predicate on `applies_to`: whether it is the use asked for, or any use if none is."""
-    uses = [each.choice for words in known for each in words.uses.values()]
-    wanted = None if use is None else _find_uses(clean_text("use", use, 300), places, known)
+    towns: Sequence[_Town], use: str | None, wanted: Set[str] | None
+) -> Callable[[str | None], Subject]:
+    """Build a function that determines whether `applies_to` is the use asked for, or any use if none is."""
+    uses = [each for town in towns for each in town.choices]
     meant = parse_use_kinds("dwelling" if use is None else use)
 
     @cache
-    def is_asked(applies_to: str | None) -> bool:
-        if applies_to is None:
-            return False
-        named = {fold(choice.label) for choice in find_spelled(applies_to, uses)}
-        return meant <= parse_use_kinds(applies_to) or bool(named if wanted is None else named & wanted)
+    def classify(applies_to: str | None) -> Subject:
+        named = {fold(choice.label) for choice in find_spelled(applies_to or "", uses)}
+        if wanted is not None and named and not named & wanted:
+            return "another"
+        return "asked" if applies_to and (named or meant <= parse_use_kinds(applies_to)) else "unknown"
 
-    return is_asked
+    return classify
 
 
 def _select_general(
-    values: Sequence[_Value], is_subject: Callable[[str | None], bool], use: str | None
+    values: Sequence[_Value], classify: Callable[[str | None], Subject], use: str | None
 ) -> tuple[Sequence[_Value], list[str]]:
     """Select the standards of districts as such, and those of the use asked for or, if there are no others, of any use.
 
     Those of a case are left out where the district has others. If nothing is left, the subjects of all are listed.
     """
     general = [each for each in values if not each.applies_to]
-    of_uses = [each for each in values if is_subject(each.applies_to)]
+    of_uses = [each for each in values if classify(each.applies_to) == "asked"]
     kept = [*general, *of_uses] if use is not None else general or of_uses
     always = {each.district for each in kept if not each.conditional}
-    only_for = [] if kept else sorted({each.applies_to or "" for each in values}, key=natural_key)
+    only_for = [] if kept else _sort({each.applies_to or "" for each in values})
     return [each for each in kept if not each.conditional or each.district not in always], only_for
 
 
 def _standard_cell(place: Place, values: Sequence[_Value], only_for: Sequence[str]) -> StandardCell:
-    numbers = sorted((each.number, natural_key(each.district), each) for each in values if each.number is not None)
-    words = sorted(
-        {f"{each.district}: {each.recorded}"[:120] for each in values if each.number is None}, key=natural_key
+    numbers = sorted(
+        (each.number, natural_key(each.district), each.recorded, each.rule, each)
+        for each in values
+        if each.number is not None
     )
-    districts, subjects = len({each.district for each in values}), list(only_for[:NEAREST]) or None
-    if not numbers:
-        rules = sorted(each.rule for each in values)[:2]
-        return StandardCell(
-            municipality=place.shown,
-            districts=districts,
-            not_numbers=words[:5] or None,
-            only_for=subjects,
-            rules=rules,
-        )
-    low, high, middle = numbers[0][2], numbers[-1][2], len(numbers) // 2
-    median = numbers[middle][0] if len(numbers) % 2 else (numbers[middle - 1][0] + numbers[middle][0]) / 2
+    words = _sort({f"{each.district}: {each.recorded}"[:120] for each in values if each.number is None})
+    rules, ends = sorted(each.rule for each in values)[:2], dict[str, Any]()
+    if numbers:
+        outer = {"lowest": numbers[0][-1], "highest": numbers[-1][-1]}
+        for end, value in outer.items():
+            ends |= {
+                end: value.number,
+                f"{end}_recorded": value.recorded or None,
+                f"{end}_in": value.district,
+                f"{end}_for": value.applies_to,
+                f"{end}_in_case": value.conditional or None,
+            }
+        ends["median"] = median(number for number, *_ in numbers)
+        rules = list(dict.fromkeys(value.rule for value in outer.values()))
     return StandardCell(
         municipality=place.shown,
-        lowest=low.number,
-        lowest_recorded=low.recorded or None,
-        lowest_in=low.district,
-        lowest_for=low.applies_to,
-        lowest_in_case=True if low.conditional else None,
-        median=median,
-        highest=high.number,
-        highest_recorded=high.recorded or None,
-        highest_in=high.district,
-        highest_for=high.applies_to,
-        highest_in_case=True if high.conditional else None,
-        districts=districts,
+        **ends,
+        districts=len({each.district for each in values}),
         not_numbers=words[:5] or None,
-        rules=list(dict.fromkeys((low.rule, high.rule))),
+        only_for=[*only_for[:NEAREST]] or None,
+        rules=rules,
     )
-
-
-def _load_rows(reader: Reader, purpose: str, query: str, words: Vocabulary) -> list[dict[str, Term]]:
-    if not words.districts:
-        return []
-    nodes, least = [NamedNode(iri) for iri in words.districts], reader.kg.settings.rule_confidence
-    rows = reader.rows(purpose, bind(query, districts=nodes, least=least))
-    return [
-        row for row in rows if "confidence" not in row or "review" in row or iri_of(row["district"]) not in words.unsure
-    ]
-
-
-def _drop_overruled(
-    rows: Sequence[dict[str, Term]], about: Sequence[str], value: Sequence[str]
-) -> list[dict[str, Term]]:
-    """Drop the rules found in text that differ from all rules that sources state `about` the same."""
-
-    def get(row: Mapping[str, Term], names: Sequence[str]) -> tuple[Term | None, ...]:
-        return tuple(row.get(name) for name in names)
-
-    stated: dict[object, set[object]] = defaultdict(set)
-    for row in rows:
-        if "confidence" not in row:
-            stated[get(row, about)].add(get(row, value))
-    return [
-        row
-        for row in rows
-        if "confidence" not in row or get(row, value) in stated.get(get(row, about), (get(row, value),))
-    ]
-
-
-_UNKNOWN: Final = Text("not recorded")
 
 
 @cache

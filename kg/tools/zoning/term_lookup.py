@@ -53,7 +53,7 @@ MEMBERS: Final = re.compile(r",? (?:and/or|and|or) |, ")
 _DISTRICTS: Final = iri_prefix("district")
 _USES: Final = iri_prefix("landuse")
 _NOISE: Final = frozenset(re.findall(r"\w+", "zone zones zoning district districts the use uses land a an of"))
-STANDARD_BOUNDS: Final = {"min": "min", "minimum": "min", "least": "min", "max": "max", "maximum": "max", "most": "max"}
+_BOUNDS: Final = {"min": "min", "minimum": "min", "least": "min", "max": "max", "maximum": "max", "most": "max"}
 _SAME: Final = {
     "size": "area", "acreage": "area", "story": "storey", "yard": "setback", "far": "floor area ratio",
 }  # fmt: skip
@@ -283,10 +283,8 @@ def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: li
     wanted = clean_text("standard_type", text, 200)
     if wanted in codes and "-" in wanted:
         return {wanted}, None
-    given = fold(wanted).split()
-    bound = next((STANDARD_BOUNDS[word] for word in given if word in STANDARD_BOUNDS), None)
-    words = parse_standard_words([word for word in given if word not in STANDARD_BOUNDS])
-    found = {code for code in codes if words and words <= parse_standard_words(fold(code).split())}
+    words, bound = parse_standard(wanted)
+    found = {code for code in codes if words and words <= parse_standard(code)[0]}
     if not found:
         message = no_match_message("standard_type", wanted, sorted(codes), place.quoted)
         raise NotFoundError(f"{message} Other rules are in the text only: kg_search_by_topic finds the sections.")
@@ -295,7 +293,9 @@ def find_standard_types(text: str, codes: Sequence[str], place: Place, notes: li
     return found, bound
 
 
-def parse_standard_words(words: Sequence[str]) -> set[str]:
-    """Parse the words of a standard type: in the singular, synonyms replaced, without fillers."""
-    single = [singular(word) for word in words]
-    return {part for word in single if word not in _FILLERS for part in _SAME.get(word, word).split()}
+def parse_standard(text: str) -> tuple[set[str], str | None]:
+    """Parse the name of a type of standard: its words in the singular, without fillers, and its bound (min or max)."""
+    words = [singular(word) for word in fold(text).split()]
+    bound = next((_BOUNDS[word] for word in words if word in _BOUNDS), None)
+    kept = (word for word in words if word not in _BOUNDS and word not in _FILLERS)
+    return {part for word in kept for part in _SAME.get(word, word).split()}, bound
