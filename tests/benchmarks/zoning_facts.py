@@ -59,7 +59,7 @@ def find_all(sections: Sequence[Section]) -> Iterator[tuple[Section, Facts]]:
 def describe(section: Section, facts: Facts) -> Iterator[tuple[str, int, str]]:
     """Yield the kind, the place and the description of each fact."""
     for use in facts.permissions:
-        told = f"{use.district}: {use.use} = {use.level} ({use.raw_level}) {list(use.conditions)}"
+        told = f"{use.district}: {use.use} = {use.level} ({use.raw_level}) {list(use.conditions)} {use.group}".rstrip()
         yield f"use, {use.method}", use.start, f"{told}\n      {quote(section, use.start, use.end)}"
     for one in facts.standards:
         told = f"{one.type} {one.bound} {one.value} {one.unit} for {one.applies_to} {list(one.conditions)}"

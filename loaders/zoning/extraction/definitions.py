@@ -14,9 +14,10 @@ _LABEL: Final = re.compile(
     r"|\d{1,3}\.? (?=[A-Za-z“\"]))"
 )
 _DEFINING: Final = re.compile(r"\b(?:definitions?|defined|meanings?|glossary|terms)\b", re.IGNORECASE)
+_DEFINITIONS: Final = re.compile(r"\b(?:definitions?|glossary)\b", re.IGNORECASE)
 _OPENING: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9]{1,4}\) ?)*|[A-Za-z0-9]\. )(?:Definitions?[.:]"
-    r"|.{0,200}?\b(?:following (?:words|terms|definitions)|the terms?:|(?:words|terms) and phrases)\b)"
+    r"|(?P<announced>.{0,200}?\b(?:following (?:words|terms|definitions)|the terms?:|(?:words|terms) and phrases)\b))"
 )
 _QUOTED: Final = re.compile(r"[“\"]([^“”\"\n]{1,120})[”\"]")
 _MORE: Final = re.compile(r",? ?(?:or|and|,) ?(?:the )?(?=[“\"])")
@@ -85,11 +86,11 @@ CUT: Final = 0.1
 """The confidence of a meaning that ends with a colon: the list that belongs to it is not in the text. None of nine."""
 
 
-def find_definitions(section: Section) -> Sequence[Definition]:
-    """Find the definitions of a section, in text order."""
+def find_definitions(section: Section, above: Sequence[Section] = ()) -> Sequence[Definition]:
+    """Find the definitions of a section, in text order. `above` are its ancestors."""
     text = section.text
     lines = list(_lines(text))
-    found = list(_all(section, lines))
+    found = list(_all(section, lines, defining=any(_DEFINITIONS.search(each.title) for each in above)))
     inner = {_after_label(text, each.start, each.end): each.end for each in reversed(section.subsections)}
     result = []
     for place, each in enumerate(found):
@@ -107,10 +108,13 @@ def find_definitions(section: Section) -> Sequence[Definition]:
     return [each for each in result if each.term.strip() and each.text.strip()]
 
 
-def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]:
+def _all(section: Section, lines: Sequence[tuple[int, int]], *, defining: bool) -> Iterator[_Found]:
+    """Yield the definitions. With `defining`, the section is below a heading of definitions: all quoted terms count."""
     text = section.text
     whole = bool(_DEFINING.search(section.title))
     within = whole
+    announced = False
+    """The opening of the definitions announces a list of them."""
     closes = len(text)
     meaning, listed = -1, 0
     latest: _Found | None = None
@@ -121,18 +125,21 @@ def _all(section: Section, lines: Sequence[tuple[int, int]]) -> Iterator[_Found]
             continue
         if not whole and within and start >= closes:
             within = False
-        if not within and _OPENING.match(text, start, min(end, start + 300)):
+        if not within and (opening := _OPENING.match(text, start, min(end, start + 300))):
             within, closes = True, _closes(section, start)
+            announced = opening["announced"] is not None
             if text[start:end].rstrip().endswith(":"):
                 continue
-        if not within:
-            continue
         body = _after_label(text, start, end)
+        if not within:
+            if defining and (quoted := _in_line(text, body, end, number, within=False)) and quoted.method == "quoted":
+                yield quoted
+            continue
         found = _in_line(text, body, end, number, within)
         if found is not None and found.method == "headed":
             inner = led and found.dashed and latest is not None and not latest.dashed
             found = None if inner or listed >= _LISTED else found
-        if found is None and within:
+        if found is None and (whole or announced):  # "Definition." in the text of another section lists no lines
             found = _own_line(text, lines, number)
             if found is not None:
                 meaning, listed = number + 1, listed + 1

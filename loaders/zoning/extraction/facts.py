@@ -35,5 +35,5 @@ def find_facts(
     return Facts(
         find_permissions(section, known, above, legends, scopes),
         find_standards(section, known, above, scopes),
-        find_definitions(section),
+        find_definitions(section, above),
     )

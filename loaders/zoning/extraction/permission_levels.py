@@ -42,6 +42,8 @@ class UsePermission:
     end: int
     method: str
     """list, reference, closed list, matrix."""
+    group: str = ""
+    """The headings of the group of rows of a matrix that the use is in, outermost first."""
 
     @property
     def confidence(self) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from loaders.readers.inline import to_plain_mark
@@ -213,11 +213,19 @@ def _in_matrix(
     last, names = max(districts), _names(grid, header, min(districts))
     unread: set[str] = set()
     places: dict[str, UsePermission] = {}
+    groups: Sequence[str] = ()
+    grouped = False
     for row in grid[header + 1 :]:
         use = next((cell for place in names if (cell := row[place]) is not None and cell.text.strip()), None)
         own = [cell for place in districts if place < len(row) and (cell := row[place]) is not None and cell is not use]
-        if use is None or not use.text.strip() or not any(cell.text.strip() for cell in own):
-            continue  # a group heading, or a row without a mark for any district
+        if use is None:
+            continue
+        if not any(_MARK.fullmatch(cell.text.strip()) for cell in own):
+            groups, grouped = _enter_group(groups, strip_marks(section, use).strip(), within=grouped), True
+        else:
+            grouped = False
+        if not any(cell.text.strip() for cell in own):
+            continue
         beside = [each.text.strip(" .") for each in row[last + 1 :] if each is not None and each not in own]
         told = [words for words in dict.fromkeys(beside) if any(map(str.isalnum, words)) and not _MARK.fullmatch(words)]
         for place, codes in districts.items():
@@ -229,12 +237,22 @@ def _in_matrix(
                         unread.add(code)
                     for each in found:
                         places[code] = each
-                        yield each
+                        yield replace(each, group=" | ".join(groups))
     if (sentence := _find_prohibition(section.text)) is not None:
         start, end = sentence
         words = section.text[start:end]
         for code in places.keys() - unread:
             yield UsePermission(code, UNLISTED, "notPermitted", words, (), None, start, end, "closed list")
+
+
+def _enter_group(groups: Sequence[str], words: str, *, within: bool) -> Sequence[str]:
+    """The headings above the rows below a heading, outermost first. One in capitals ends all others.
+
+    `within` is whether the row above it is a heading too, which it may be below.
+    """
+    if words.isupper():
+        return [*groups, words] if within and groups and groups[-1].isupper() else [words]
+    return [*(groups if within or not groups or groups[-1].isupper() else groups[:-1]), words]
 
 
 def _find_prohibition(text: str) -> tuple[int, int] | None:

@@ -103,6 +103,7 @@ def build_rules(
             conditions=permission.conditions,
             review=None if review is None else shared.section(review),
             section=iri,
+            column=permission.group or None,
             evidence=rests,
         )
     for standard in _bounded(facts.standards, "standards", section.key, rules.quads):

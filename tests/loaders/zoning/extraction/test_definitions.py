@@ -159,3 +159,15 @@ def test_a_meaning_without_its_list_is_unsure() -> None:
         section("Old House\nmeans a house that is:\nPen\nA place for pigs of the town and others.")
     )
     assert [each.confidence == CUT for each in given] == [True, False]
+
+
+def test_terms_in_quotes_are_defined_below_a_heading_of_definitions() -> None:
+    made = section('"Shed" means a small hut.\nHut. A house.', "Sheds")
+    assert find_definitions(made, [section("", "Uses")]) == []
+    [shed] = find_definitions(made, [section("", "Chapter 7: Definitions")])
+    assert (shed.term, shed.text) == ("Shed", "a small hut.")
+
+
+def test_definitions_in_the_text_of_another_section_list_no_lines() -> None:
+    assert found('Definition. "Shed" means a small hut.\nAny\nSheds built on a lot\nBarns', "Bulk Regulations") == []
+    assert found("The following terms apply:\nShed\nA small hut.", "Sheds") == [("Shed", "A small hut.")]

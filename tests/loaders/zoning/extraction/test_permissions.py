@@ -337,6 +337,17 @@ def test_a_table_goes_on_below_the_heading_of_a_group() -> None:
     }
 
 
+def test_a_use_of_a_matrix_is_told_with_the_headings_of_its_rows() -> None:
+    rows = [["Use", "R-1"], ["FARMS", ""], ["In the valley", ""], ["Hay", ""], ["By hand", "P"], ["Oats", ""]]
+    rows += [["By hand", "X"], ["SHOPS", ""], ["Bakery", "P"]]
+    found = find_permissions(with_table(rows), KNOWN)
+    assert [(each.use, each.level, each.group) for each in found] == [
+        ("By hand", "byRight", "FARMS | In the valley | Hay"),
+        ("By hand", "notPermitted", "FARMS | In the valley | Oats"),
+        ("Bakery", "byRight", "SHOPS"),
+    ]
+
+
 def test_a_digit_of_a_letter_that_the_legend_explains_is_no_note() -> None:
     made = with_table(
         [["Use", "R-1", "R-2"], ["Shed", "C2", "C3"]],
