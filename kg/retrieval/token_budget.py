@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, ClassVar, Final
 
+import pydantic_core
 from pydantic import BaseModel, Field, SerializerFunctionWrapHandler, model_serializer
 
 BYTES_PER_TOKEN: Final = 4
@@ -29,16 +30,26 @@ class Lean(BaseModel):
         return {name: value for name, value in handler(self).items() if value is not None or name in self.stated}
 
 
+def encode_json(content: Any) -> bytes:
+    """Write `content` as compact JSON in UTF-8, as it is sent, without absent fields of models.
+
+    Numbers that JSON does not have are strings.
+    """
+    try:
+        # A third of the time of the module json.
+        return pydantic_core.to_json(content, exclude_none=True, inf_nan_mode="strings", fallback=str)
+    except pydantic_core.PydanticSerializationError:  # half of a surrogate pair
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=str).encode(errors="replace")
+
+
 def to_json(content: Any) -> str:
-    """Write `content` as compact JSON, as it is sent."""
-    if isinstance(content, BaseModel):
-        return content.model_dump_json(exclude_none=True)
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=str)
+    """Write `content` as `encode_json` does, as a string."""
+    return encode_json(content).decode()
 
 
 def size_of(content: Any) -> int:
     """Count the bytes of `content` as compact JSON."""
-    return len(to_json(content).encode(errors="replace"))
+    return len(encode_json(content))
 
 
 def tokens_of(content: Any) -> int:

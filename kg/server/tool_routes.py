@@ -31,6 +31,7 @@ from starlette.types import Receive, Scope, Send
 from kg.actors import ADMIN, EVERYONE, Actor
 from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
+from kg.retrieval.token_budget import encode_json
 from kg.server import request_bodies
 from kg.server.call_log import CallLog
 from kg.server.mcp import (
@@ -82,7 +83,7 @@ def routes(
         if negotiate(request.headers.getlist("accept"), ("application/json", NDJSON)) == NDJSON:
             return _ProgressResponse(tool.name, running)
         try:
-            return JSONResponse(await running(), headers=_NO_STORE)
+            return Response(encode_json(await running()), headers=_NO_STORE, media_type="application/json")
         except QuadciteError:
             raise
         except Exception as error:
