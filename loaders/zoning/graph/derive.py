@@ -30,10 +30,10 @@ from loaders.zoning.extraction.permission_matrices import is_legend
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities, merge, state_of
 from loaders.zoning.graph.readings import Reading, build_read_rules, get_reading_graph, load_readings
-from loaders.zoning.graph.scope_quads import build_district_list, build_scopes
+from loaders.zoning.graph.rule_quads import Rules
 from loaders.zoning.graph.stated_districts import Stated, find_stated, load_stated
 from loaders.zoning.graph.stored_codes import Code, Codes, has_sections
-from loaders.zoning.graph.text_findings import build_claims, build_rules, find_near
+from loaders.zoning.graph.text_findings import build_claims, build_places, build_rules, find_near
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
 NAME: Final = """
@@ -317,9 +317,8 @@ class Findings:
         )
         quads += build_read_rules(section, readings, shared, own, work.districts, quads)
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
-        quads += build_scopes(section, work.scopes.get(section.key, ()), shared, own, work.districts)
-        if work.listed is not None and work.listed.section == section.key:
-            quads += build_district_list(section, work.listed, shared, own, work.districts)
+        places = Rules(own, shared, work.districts)
+        quads += build_places(section, work.scopes.get(section.key, ()), work.listed, places)
         read = get_reading_graph(name, section.key) if readings else None
         found = apply_reviews(quads, self._verdicts, lambda node: shared.graphs.get(get_shared_graph(node), ()))
         graphs = _select_needed(shared.graphs, found) if found.by else shared.graphs

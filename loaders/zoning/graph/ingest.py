@@ -36,7 +36,8 @@ from loaders.readers.locations import Located
 from loaders.zoning.graph.authorities import Authorities, merge
 from loaders.zoning.graph.derive import CodesRead, Findings, load_name, merge_districts
 from loaders.zoning.graph.reading_commits import commit_readings
-from loaders.zoning.graph.readings import PARSERS, Claim, Reading, Said, check, get_reading_graph, load_readings
+from loaders.zoning.graph.readings import PARSERS, Claim, Reading, check, get_reading_graph, load_readings
+from loaders.zoning.graph.rule_quads import Entry
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
 from loaders.zoning.graph.stated_districts import load_stated
 from loaders.zoning.graph.stored_codes import Code as StoredCode
@@ -97,7 +98,7 @@ class _EntryReader:
         self.sections[section.key] = section
         return build_section_record(DOMAIN, section, self.shared.copy(), self.origin)
 
-    def statements(self, kind: Kind, said: Sequence[Said]) -> SourceGraph:
+    def statements(self, kind: Kind, said: Sequence[Entry]) -> SourceGraph:
         code = Code(
             self.shared.name,
             None,
@@ -122,7 +123,7 @@ def build_records(
     """
     work = _EntryReader(shared, origin, stored)
     records: list[tuple[SourceGraph, Sequence[int]]] = []
-    groups: dict[tuple[str, ...], list[tuple[int, Said]]] = defaultdict(list)
+    groups: dict[tuple[str, ...], list[tuple[int, Entry]]] = defaultdict(list)
     quoted_entries: dict[int, Mapping[str, Any]] = {}
     for number, entry in enumerate(entries, 1):
         try:
@@ -151,7 +152,7 @@ def build_records(
     return Received(records, work.sections, work.refused, work.warnings, quoted_entries)
 
 
-def _subject(said: Said) -> tuple[str, ...]:
+def _subject(said: Entry) -> tuple[str, ...]:
     """The subject of a statement. A later statement with the same subject replaces it."""
     where: tuple[str, ...]
     match said:

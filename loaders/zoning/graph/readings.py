@@ -29,18 +29,16 @@ from kg.vocabulary import KG, RDF, SKOS, mint, sha256
 from kg.zoning_summaries.prompts import READING_FORM
 from loaders.citations.graph.claims import Evidence
 from loaders.zoning.extraction import permission_levels
-from loaders.zoning.extraction.dimensions import STOREY, type_in_unit
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities
-from loaders.zoning.graph.rule_quads import Rules, level_of, quantity_of, type_and_bound, unit
+from loaders.zoning.graph.rule_quads import Entry, Rules, level_of, quantity_of
 from loaders.zoning.graph.stored_sections import key_of
 from loaders.zoning.readers.code_model import Definition, DimensionalStandard, Section, UsePermission
 from loaders.zoning.readers.json_entries import parse_definition, parse_permission, parse_standard
 
 Kind = Literal["permission", "standard", "definition"]
-Said = UsePermission | DimensionalStandard | Definition
-PARSERS: Final[Mapping[Kind, Callable[[Mapping[str, Any]], Said]]] = {
+PARSERS: Final[Mapping[Kind, Callable[[Mapping[str, Any]], Entry]]] = {
     "permission": parse_permission,
     "standard": parse_standard,
     "definition": parse_definition,
@@ -228,54 +226,18 @@ def build_read_rules(
     for reading in readings:
         for claim in reading.claims if reading.is_of(section) else ():
             by_content[claim.content][reading.reader] = claim
-    rules, stated = Rules(graph, shared), _list_stated(found)
+    iri, stated, quads = shared.section(section.key), _list_stated(found), list[Quad]()
     for by_reader in by_content.values():
         names = sorted(by_reader)
-        claim = by_reader[names[0]]
-        confidence = AGREED if len(names) > 1 else READ
-        method = METHOD + ", ".join(names)
-        iri = shared.section(section.key)
+        claim, confidence = by_reader[names[0]], AGREED if len(names) > 1 else READ
+        rules, method = Rules(graph, shared, known), METHOD + ", ".join(names)
         evidence = [
             Evidence(iri, start, end, section.text[start:end], confidence, method) for start, end in claim.spans
         ]
-        _add_rule(rules, PARSERS[claim.kind](claim.entry), iri, evidence, known, stated)
-    return rules.quads
-
-
-def _add_rule(
-    rules: Rules,
-    said: Said,
-    iri: NamedNode,
-    evidence: Sequence[Evidence],
-    known: Mapping[str, District],
-    stated: set[tuple[object, ...]],
-) -> None:
-    shared = rules.shared
-
-    def district(code: str) -> NamedNode:
-        return shared.district(code, known[code].name or None) if code in known else shared.district(code)
-
-    for each in evidence:
-        match said:
-            case UsePermission():
-                node, use, level = district(said.district), shared.land_use(said.use), level_of(said.permission)
-                if (node, use, None if level is None else mint("code", "permissionLevel", level)) in stated:
-                    return
-                rules.permission(
-                    node, use, said.permission, level, conditions=said.conditions, section=iri, evidence=each
-                )
-            case DimensionalStandard():
-                kind, bound = type_and_bound(said.standard_type)
-                value, measure = quantity_of(said.value, said.unit)
-                kind = type_in_unit(kind, STOREY) if measure == unit(STOREY) else kind
-                rules.standard(
-                    district(said.district), kind, said.value, bound=bound, value=value, measure=measure,
-                    raw_unit=said.unit or None, section=iri, column=said.standard_type, evidence=each,
-                )  # fmt: skip
-            case Definition():
-                if (said.term, said.definition_text) in stated:
-                    return
-                rules.definition(said.term, said.definition_text, section=iri, evidence=each)
+        rules.state(PARSERS[claim.kind](claim.entry), lambda reference: iri if reference else None, evidence)
+        if stated.isdisjoint(_list_stated(rules.quads)):
+            quads += rules.quads
+    return quads
 
 
 def _list_stated(found: Sequence[Quad]) -> set[tuple[object, ...]]:

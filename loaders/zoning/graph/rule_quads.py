@@ -7,39 +7,36 @@ confidence. The IRI of a rule is a hash of its graph and content.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.vocabulary import BASE, KG, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, mint_naming, mint_part, sha256
+from kg.vocabulary import BASE, KG, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, mint_part, sha256
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
 from loaders.zoning.extraction import measures, permission_levels
-from loaders.zoning.extraction.dimensions import find_type
+from loaders.zoning.extraction.dimensions import STOREY, find_type, type_in_unit
+from loaders.zoning.extraction.districts import District
 from loaders.zoning.graph.authorities import Authorities
+from loaders.zoning.readers.code_model import Definition, DimensionalStandard, UsePermission
+
+Entry = UsePermission | DimensionalStandard | Definition
+"""An entry of a list."""
+Property = tuple[NamedNode, NamedNode | Literal | str | int | None]
 
 LEVELS: Final = {
-    "byRight": ("by right", "by-right", "byright", "permitted", "permitted by right", "allowed", "p", "yes", "y"),
-    "conditional": (
-        "conditional", "conditional use", "conditionally permitted", "special permit", "special use",
-        "special exception", "c", "cu", "cup", "sp", "su", "sup", "se", "public hearing",
-    ),
-    "byRightWithConditions": (
-        "by right with conditions", "byrightwithconditions", "permitted with conditions", "uses subject to conditions",
-        "subject to conditions", "limited", "l", "pc",
-    ),
+    "byRight": ("p", "yes", "y"),
+    "conditional": ("c", "cu", "cup", "sp", "su", "sup", "se", "public hearing"),
+    "byRightWithConditions": ("limited", "l", "pc"),
     "byRightOrConditional": (
-        "by right or conditional", "byrightorconditional", "allowed/conditional", "permitted/conditional",
-        "allowed or conditional", "permitted or conditional",
+        "by right or conditional", "allowed/conditional", "permitted/conditional", "allowed or conditional",
+        "permitted or conditional",
     ),
-    "notPermitted": (
-        "not permitted", "notpermitted", "prohibited", "not allowed", "forbidden", "n", "no", "np", "x",
-        "-", "\u2013", "\u2014",
-    ),
+    "notPermitted": ("forbidden", "n", "no", "np", "x", "-", "\u2013", "\u2014"),
 }  # fmt: skip
-"""Words and letters that sources use for the levels of permission."""
+"""Words and letters that lists use for the levels of permission, in addition to those of texts."""
 
 _OF_LEVELS: Final = frozenset(
     re.findall(
@@ -51,24 +48,13 @@ _OF_LEVELS: Final = frozenset(
 """Words that state a level and nothing else."""
 
 UNITS: Final = {
-    "FT": ("ft", "ft.", "feet", "foot", "'"),
-    "FT2": ("sf", "sqft", "sq ft", "sq. ft.", "square feet", "square foot", "ft2"),
-    "AC": ("ac", "ac.", "acre", "acres"),
-    "PERCENT": ("%", "percent", "per cent", "pct"),
-    "IN": ("in", "in.", "inch", "inches"),
-    "YD": ("yd", "yard", "yards"),
-    "MI": ("mi", "mile", "miles"),
-    "M": ("m", "meter", "meters", "metre", "metres"),
-    "dwelling-per-acre": ("units/acre", "units per acre", "dwelling units per acre", "du/ac", "du/acre"),
-    "storey": ("story", "stories", "storey", "storeys"),
-    "dwelling": ("unit", "units", "dwelling units", "dwelling unit", "du"),
-    "bedroom": ("bedroom", "bedrooms"),
-    "space": ("space", "spaces", "parking spaces", "parking space"),
+    "FT": (), "FT2": (), "AC": (), "PERCENT": ("pct",), "IN": ("in", "in."), "YD": ("yd", "yard", "yards"),
+    "MI": ("mi",), "M": (), "dwelling-per-acre": (), "storey": (), "dwelling": ("du",),
+    "bedroom": ("bedroom", "bedrooms"), "space": (),
     "space-per-dwelling": ("spaces per unit", "spaces/unit", "spaces per dwelling unit"),
-    "square-foot-per-dwelling": ("square feet per unit", "sf/unit"),
-    "UNITLESS": ("ratio", "far"),
-}
-"""The words that sources use for a unit, by its local name in QUDT or in our own list of units."""
+    "square-foot-per-dwelling": ("square feet per unit", "sf/unit"), "UNITLESS": ("ratio", "far"),
+}  # fmt: skip
+"""The units of lists by local name in QUDT or in our own list, with words for them in addition to those of texts."""
 
 STANDARD_TYPES: Final = frozenset(
     (
@@ -83,10 +69,10 @@ STANDARD_TYPES: Final = frozenset(
 
 UNNAMED: Final = "unnamed"
 """The type of a standard whose dimension no words name, or only words that are not understood."""
-_LEVEL_OF: Final = {word: level for level, words in LEVELS.items() for word in words}
+_LEVEL_OF: Final = {word: level for level, words in LEVELS.items() for word in (level.casefold(), *words)}
 _UNIT_OF: Final = {word: unit for unit, words in UNITS.items() for word in (unit.casefold(), *words)}
 _OWN_UNITS: Final = BASE + "vocab/unit/"
-_NUMBER: Final = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+)?")
+_NUMBER: Final = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)")
 _BOUND: Final = re.compile(r"\b(?:(min)(?:imum|\.)?|(max)(?:imum|\.)?)(?=\b|\s|$)", re.IGNORECASE)
 _DIGITS: Final = 30
 
@@ -97,17 +83,15 @@ def level_of(raw: str) -> str | None:
     None for other words, which are stored as recorded: they may contain a condition.
     """
     words = " ".join(raw.split()).casefold()
-    if (known := _LEVEL_OF.get(words)) is not None:
-        return known
-    return permission_levels.level_of(words) if _OF_LEVELS.issuperset(re.split(r"[ -]", words)) else None
+    of_levels = _OF_LEVELS.issuperset(re.split(r"[ -]", words))
+    return _LEVEL_OF.get(words) or (permission_levels.level_of(words) if of_levels else None)
 
 
 def unit_of(words: str) -> NamedNode | None:
     """Parse the words of a source into a unit, alone or as after a number in text. None for an unknown unit."""
     plain = " ".join(words.split()).casefold()
-    code = _UNIT_OF.get(plain)
-    if code is None and plain and (given := measures.parse_measure(f"1 {plain}")) is not None:
-        code = given.unit if given.value == 1 else None
+    given = measures.parse_measure(f"1 {plain}") if plain not in _UNIT_OF else None
+    code = given.unit if given is not None and given.value == 1 else _UNIT_OF.get(plain)
     return None if code is None else unit(code)
 
 
@@ -119,12 +103,7 @@ def unit(code: str) -> NamedNode:
 def number_in(raw: str) -> Decimal | None:
     """Parse a value that is a number and nothing else. None for ``35, or 40 on corners``."""
     text = raw.strip()
-    if not text or len(text) > _DIGITS or _NUMBER.fullmatch(text) is None:
-        return None
-    try:
-        return Decimal(text.replace(",", ""))
-    except InvalidOperation:
-        return None
+    return Decimal(text.replace(",", "")) if len(text) <= _DIGITS and _NUMBER.fullmatch(text) else None
 
 
 def quantity_of(raw: str, words: str) -> tuple[Decimal | None, NamedNode | None]:
@@ -151,14 +130,65 @@ def type_and_bound(words: str) -> tuple[str, str | None]:
     return code or "-".join(re.findall(r"\w+", words.casefold())) or UNNAMED, bound
 
 
+def describe(node: NamedNode, graph: NamedNode, said: Iterable[Property]) -> list[Quad]:
+    """Build the quads of a node in a graph. Other values than terms become literals; None is left out."""
+    return [
+        Quad(node, name, value if isinstance(value, NamedNode | Literal) else Literal(value), graph)
+        for name, value in dict.fromkeys(said)
+        if value is not None
+    ]
+
+
 @dataclass(slots=True)
 class Rules:
-    """Collects the rules of one graph."""
+    """Collects the rules of one graph. `districts` are those of the code, whose names they have."""
 
     graph: NamedNode
     shared: Authorities
+    districts: Mapping[str, District] = field(default_factory=dict)
     quads: list[Quad] = field(default_factory=list)
     known: set[NamedNode] = field(default_factory=set)
+
+    def district(self, code: str) -> NamedNode:
+        """Add a district and get its IRI."""
+        known = self.districts.get(code)
+        return self.shared.district(code, None if known is None else known.name or None)
+
+    def state(
+        self, entry: Entry, section: Callable[[str | None], NamedNode | None], evidence: Sequence[Evidence] = ()
+    ) -> None:
+        """Add an entry of a list. `section` finds the IRI of a reference. Raises RecordError for an empty name."""
+        match entry:
+            case UsePermission():
+                self.permission(
+                    self.district(entry.district),
+                    self.shared.land_use(entry.use),
+                    entry.permission,
+                    level_of(entry.permission),
+                    conditions=entry.conditions,
+                    review=section(entry.review_section),
+                    section=section(entry.section_ref),
+                    evidence=evidence,
+                )
+            case DimensionalStandard():
+                kind, bound = type_and_bound(entry.standard_type)
+                value, measure = quantity_of(entry.value, entry.unit)
+                self.standard(
+                    self.district(entry.district),
+                    type_in_unit(kind, STOREY) if measure == unit(STOREY) else kind,
+                    entry.value,
+                    bound=bound,
+                    value=value,
+                    measure=measure,
+                    raw_unit=entry.unit or None,
+                    section=section(entry.section_ref),
+                    column=entry.standard_type,
+                    evidence=evidence,
+                )
+            case Definition():
+                self.definition(
+                    entry.term, entry.definition_text, section=section(entry.section_ref), evidence=evidence
+                )
 
     def permission(
         self,
@@ -171,12 +201,11 @@ class Rules:
         review: NamedNode | None = None,
         section: NamedNode | None = None,
         column: str | None = None,
-        evidence: Evidence | None = None,
-    ) -> NamedNode:
+        evidence: Sequence[Evidence] = (),
+    ) -> None:
         """Add the level at which a district permits a use."""
         conditions = tuple(conditions)
-        node = self._node("permission", district, use, raw, level, conditions, review, section, column)
-        said: list[tuple[NamedNode, NamedNode | str | None]] = [
+        said: Sequence[Property] = [
             (RDF.type, KG.UsePermission),
             (KG.district, district),
             (KG.landUse, use),
@@ -187,7 +216,8 @@ class Rules:
             (KG.definedIn, section),
             (KG.recordedIn, column),
         ]
-        return self._take(node, said, evidence)
+        node = self._node("permission", district, use, raw, level, conditions, review, section, column)
+        self.add(node, said, evidence)
 
     def standard(
         self,
@@ -203,14 +233,13 @@ class Rules:
         conditions: Iterable[str] = (),
         section: NamedNode | None = None,
         column: str | None = None,
-        evidence: Evidence | None = None,
-    ) -> NamedNode:
+        evidence: Sequence[Evidence] = (),
+    ) -> None:
         """Add a dimension that a district prescribes. Only a number with its unit becomes a quantity."""
         conditions = tuple(conditions)
         node = self._node("standard", district, kind, raw, bound, raw_unit, applies_to, conditions, section, column)
-        first = node not in self.known
-        quantity = mint_part(node, "quantity", 0) if value is not None and measure is not None else None
-        said: list[tuple[NamedNode, NamedNode | str | None]] = [
+        quantity = None if value is None or measure is None else mint_part(node, "quantity", 0)
+        said: Sequence[Property] = [
             (RDF.type, KG.DimensionalStandard),
             (KG.district, district),
             (KG.standardType, self.shared.code("standardType", kind, STANDARD_TYPES)),
@@ -223,59 +252,36 @@ class Rules:
             (KG.definedIn, section),
             (KG.recordedIn, column),
         ]
-        self._take(node, said, evidence)
-        if quantity is not None and value is not None and measure is not None and first:
+        if self.add(node, said, evidence) and quantity is not None and value is not None:
             number = Literal(format(value, "f"), datatype=XSD.decimal)
-            self.quads.append(Quad(quantity, RDF.type, QUDT.QuantityValue, self.graph))
-            self.quads.append(Quad(quantity, QUDT.numericValue, number, self.graph))
-            self.quads.append(Quad(quantity, QUDT.hasUnit, measure, self.graph))
-        return node
+            self.add(quantity, [(RDF.type, QUDT.QuantityValue), (QUDT.numericValue, number), (QUDT.hasUnit, measure)])
 
     def definition(
-        self, term: str, text: str, *, section: NamedNode | None = None, evidence: Evidence | None = None
-    ) -> NamedNode:
+        self, term: str, text: str, *, section: NamedNode | None = None, evidence: Sequence[Evidence] = ()
+    ) -> None:
         """Add the meaning of a term."""
-        node = self._node("definition", term, text, section)
-        said: list[tuple[NamedNode, NamedNode | str | None]] = [
+        said: Sequence[Property] = [
             (RDF.type, KG.Definition),
             (SKOS.prefLabel, term),
             (SKOS.definition, text),
             (KG.jurisdiction, self.shared.iri),
             (KG.definedIn, section),
         ]
-        return self._take(node, said, evidence)
+        self.add(self._node("definition", term, text, section), said, evidence)
 
-    def naming(self, district: NamedNode, key: str, section: NamedNode, evidence: Evidence) -> NamedNode:
-        """Add that the section with this key names a district, in its heading if `evidence` has no words."""
-        node = mint_naming(district, key)
-        if node not in self.known:
+    def add(self, node: NamedNode, said: Iterable[Property], evidence: Sequence[Evidence] = ()) -> bool:
+        """Add a node with its evidence. Evidence without words has a method only. Returns whether the node is new."""
+        is_new = node not in self.known
+        if is_new:
             self.known.add(node)
-            said = (RDF.type, KG.DistrictNaming), (KG.namesDistrict, district), (KG.definedIn, section)
-            self.quads += [Quad(node, predicate, value, self.graph) for predicate, value in said]
-            self.quads += method_quads(node, evidence, self.graph)
-            if evidence.exact:
-                self.quads += evidence_quads(node, evidence, self.graph, self.known)
-        return node
+            self.quads += describe(node, self.graph, said)
+            for each in evidence[:1]:
+                self.quads += method_quads(node, each, self.graph)
+        for each in evidence:
+            if each.exact:
+                self.quads += evidence_quads(node, each, self.graph, self.known)
+        return is_new
 
     def _node(self, kind: Kind, *fields: object) -> NamedNode:
-        return mint(kind, sha256(repr((self.graph.value, *map(_plain, fields))))[:24])
-
-    def _take(
-        self, node: NamedNode, said: Sequence[tuple[NamedNode, NamedNode | str | None]], evidence: Evidence | None
-    ) -> NamedNode:
-        if node not in self.known:
-            self.known.add(node)
-            self.quads += [
-                Quad(node, predicate, value if isinstance(value, NamedNode) else Literal(value), self.graph)
-                for predicate, value in dict.fromkeys(said)
-                if value is not None
-            ]
-            if evidence is not None:
-                self.quads += method_quads(node, evidence, self.graph)
-        if evidence is not None:
-            self.quads += evidence_quads(node, evidence, self.graph, self.known)
-        return node
-
-
-def _plain(value: object) -> object:
-    return value.value if isinstance(value, NamedNode) else value
+        plain = (each.value if isinstance(each, NamedNode) else each for each in fields)
+        return mint(kind, sha256(repr((self.graph.value, *plain)))[:24])

@@ -3,149 +3,111 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pyoxigraph import Literal, NamedNode, Quad
+from pyoxigraph import NamedNode
 
 from kg.errors import RecordError
 from kg.text import quoted
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint, mint_part, mint_subsection, sha256
-from loaders.model import Origin, Property, SourceGraph, TextUnit
+from loaders.model import Origin, SourceGraph, TextUnit
 from loaders.readers.headings import KINDS
-from loaders.zoning.extraction.dimensions import STOREY, type_in_unit
 from loaders.zoning.graph.authorities import Authorities
-from loaders.zoning.graph.rule_quads import Rules, level_of, quantity_of, type_and_bound, unit
-from loaders.zoning.readers.code_model import HISTORY, Cell, Code, Section, Table
+from loaders.zoning.graph.rule_quads import Entry, Property, Rules, describe
+from loaders.zoning.readers.code_model import HISTORY, Cell, Code, Section, Subsection, Table
 
 _KINDS: Final = frozenset(KINDS)
 
 
 def build_section_record(domain: str, section: Section, shared: Authorities, origin: Origin) -> SourceGraph:
     """Build the record of a section. `shared` must not be shared with other records."""
-    writer = _Writer(domain, section, shared)
-    writer.write()
+    iri, key = shared.section(section.key), (shared.key, section.key)
+    parent = None if section.parent is None else shared.section(section.parent)
+    units = [TextUnit(iri, KG.CodeSection, section.order, section.text, parent)] if section.text else []
+    parts = [(iri, _describe_section(section, shared, parent)), *_list_parts(section, iri)]
+    graph = mint("graph", "src", domain, *key)
     return SourceGraph(
         domain,
-        (shared.key, section.key),
-        writer.iri,
-        writer.quads,
+        key,
+        iri,
+        [quad for node, said in parts for quad in describe(node, graph, said)],
         (Origin(origin.snapshot),),
         # Without its place in the file: a line added above the section does not change the section.
         sha256(repr((shared.name, replace(section, lines=None, pages=None)))),
         shared.graphs,
         context=(origin,),
-        units=writer.units,
+        units=units,
     )
 
 
-class _Writer:
-    def __init__(self, domain: str, section: Section, shared: Authorities) -> None:
-        self.section: Final = section
-        self.shared: Final = shared
-        self.graph: Final = mint("graph", "src", domain, shared.key, section.key)
-        self.iri: Final = shared.section(section.key)
-        self.quads: list[Quad] = []
-        self.units: list[TextUnit] = []
+def _describe_section(section: Section, shared: Authorities, parent: NamedNode | None) -> Iterator[Property]:
+    if not section.text:
+        yield from ((RDF.type, KG.CodeSection), (SCHEMA.position, section.order), (DCTERMS.isPartOf, parent))
+    yield KG.level, section.level
+    yield ELI.type_subdivision, shared.code("subdivisionType", section.kind, _KINDS)
+    yield KG.jurisdiction, shared.iri
+    yield DCTERMS.title, section.title or None
+    yield KG.sectionNumber, section.number or None
+    yield KG.inForceStatus, section.status or None
+    for predicate, place in ((KG.sourceLines, section.lines), (SCHEMA.pagination, section.pages)):
+        if place is not None:
+            first, last = place
+            yield predicate, f"{first}-{last}" if last > first else str(first)
+    for note in section.history:
+        yield KG.historyNote, note
+    for path in [each.path for each in section.citations if each.path]:
+        # The address of a section in the markup of its source: ``§8-231.01|(a)``, ``8|2A|I``.
+        cited = (path[1:].partition("|")[0] if path.startswith("§") else path).strip()
+        yield ELI.cites, shared.section(cited) if cited not in ("", section.key) else None
 
-    def write(self) -> None:
-        section, iri = self.section, self.iri
-        parent = None if section.parent is None else self.shared.section(section.parent)
-        described = self._described()
-        if section.text:
-            self.units.append(TextUnit(iri, KG.CodeSection, section.order, section.text, parent))
-        else:
-            self.say(iri, RDF.type, KG.CodeSection)
-            self.say(iri, SCHEMA.position, section.order)
-            if parent is not None:
-                self.say(iri, DCTERMS.isPartOf, parent)
-        self.quads += [Quad(iri, predicate, value, self.graph) for predicate, value in described]
-        for each in section.subsections:
-            node = mint_subsection(iri, each.path)
-            label = "".join(f"({part.partition('~')[0]})" for part in each.path)
-            self._part(node, KG.Subsection, each.start, each.end)
-            self.say(node, KG.label, label)
-            if each.heading:
-                self.say(node, DCTERMS.title, each.heading)
-        for number, table in enumerate(section.tables):
-            self._table(mint_part(iri, "table", number), table)
-        self._notes()
 
-    def _described(self) -> list[Property]:
-        section = self.section
-        said: list[Property] = [
-            (KG.level, Literal(section.level)),
-            (ELI.type_subdivision, self.shared.code("subdivisionType", section.kind, _KINDS)),
-            (KG.jurisdiction, self.shared.iri),
-        ]
-        if section.title:
-            said.append((DCTERMS.title, Literal(section.title)))
-        if section.number:
-            said.append((KG.sectionNumber, Literal(section.number)))
-        if section.status:
-            said.append((KG.inForceStatus, Literal(section.status)))
-        for predicate, place in ((KG.sourceLines, section.lines), (SCHEMA.pagination, section.pages)):
-            if place is not None:
-                first, last = place
-                said.append((predicate, Literal(f"{first}-{last}" if last > first else str(first))))
-        said += [(KG.historyNote, Literal(note)) for note in dict.fromkeys(section.history)]
-        cited = {cited: None for each in section.citations if (cited := self._cited(each.path)) is not None}
-        return said + [(ELI.cites, each) for each in cited]
+def _list_parts(section: Section, iri: NamedNode) -> Iterator[tuple[NamedNode, Sequence[Property]]]:
+    """Yield the subsections, tables and notes of a section, each with its properties."""
 
-    def _cited(self, path: str | None) -> NamedNode | None:
-        """The section at an address in the source's markup: ``§8-231.01|(a)``, ``8|2A|I``."""
-        if path is None:
-            return None
-        key = path[1:].partition("|")[0] if path.startswith("§") else path
-        return self.shared.section(key.strip()) if key.strip() and key.strip() != self.section.key else None
+    def span(kind: NamedNode, part: Subsection | Table) -> Sequence[Property]:
+        return (RDF.type, kind), (DCTERMS.isPartOf, iri), (KG.start, part.start), (KG.end, part.end)
 
-    def _part(self, node: NamedNode, kind: NamedNode, start: int, end: int) -> None:
-        self.say(node, RDF.type, kind)
-        self.say(node, DCTERMS.isPartOf, self.iri)
-        self.say(node, KG.start, start)
-        self.say(node, KG.end, end)
-
-    def _table(self, node: NamedNode, table: Table) -> None:
-        self._part(node, KG.CodeTable, table.start, table.end)
-        self.say(node, KG.headerRows, table.header_rows)
-        if table.caption:
-            self.say(node, DCTERMS.title, table.caption)
-        rows = [[_cell(cell) for cell in row] for row in table.rows]
-        self.say(node, KG.cells, json.dumps(rows, ensure_ascii=False, separators=(",", ":")))
-
-    def _notes(self) -> None:
-        for number, note in enumerate(each for each in self.section.notes if each.kind != HISTORY):
-            node = mint_part(self.iri, "note", number)
-            self.say(node, RDF.type, KG.CodeNote)
-            self.say(node, DCTERMS.isPartOf, self.iri)
-            self.say(node, KG.noteKind, note.kind)
-            self.say(node, KG.noteText, note.text)
-            if note.effective:
-                self.say(node, KG.effective, note.effective)
-            for cited in dict.fromkeys(each.document for each in note.citations if each.document):
-                self.say(node, KG.rawCitation, cited)
-
-    def say(self, subject: NamedNode, predicate: NamedNode, value: NamedNode | str | int) -> None:
-        term = value if isinstance(value, NamedNode) else Literal(value)
-        self.quads.append(Quad(subject, predicate, term, self.graph))
+    for each in section.subsections:
+        label = "".join(f"({part.partition('~')[0]})" for part in each.path)
+        named: Sequence[Property] = ((KG.label, label), (DCTERMS.title, each.heading or None))
+        yield mint_subsection(iri, each.path), [*span(KG.Subsection, each), *named]
+    for number, table in enumerate(section.tables):
+        cells = json.dumps(
+            [[_cell(cell) for cell in row] for row in table.rows], ensure_ascii=False, separators=(",", ":")
+        )
+        told: Sequence[Property] = (
+            (KG.headerRows, table.header_rows), (DCTERMS.title, table.caption or None), (KG.cells, cells),
+        )  # fmt: skip
+        yield mint_part(iri, "table", number), [*span(KG.CodeTable, table), *told]
+    for number, note in enumerate(each for each in section.notes if each.kind != HISTORY):
+        yield (
+            mint_part(iri, "note", number),
+            [
+                (RDF.type, KG.CodeNote),
+                (DCTERMS.isPartOf, iri),
+                (KG.noteKind, note.kind),
+                (KG.noteText, note.text),
+                (KG.effective, note.effective or None),
+                *((KG.rawCitation, each.document) for each in note.citations if each.document),
+            ],
+        )
 
 
 def _cell(cell: Cell) -> str | dict[str, Any]:
-    more: dict[str, Any] = {}
-    if cell.colspan > 1:
-        more["colspan"] = cell.colspan
-    if cell.rowspan > 1:
-        more["rowspan"] = cell.rowspan
-    if cell.header:
-        more["header"] = True
-    if cell.superscripts:
-        more["raised"] = [[start - cell.start, end - cell.start] for start, end in cell.superscripts]
-    return {"text": cell.text, **more} if more else cell.text
+    more = {
+        "colspan": cell.colspan > 1 and cell.colspan,
+        "rowspan": cell.rowspan > 1 and cell.rowspan,
+        "header": cell.header,
+        "raised": [[start - cell.start, end - cell.start] for start, end in cell.superscripts],
+    }
+    given = {name: value for name, value in more.items() if value}
+    return {"text": cell.text, **given} if given else cell.text
 
 
 def build_statements_record(
-    domain: str, name: str, code: Code, shared: Authorities, origin: Origin, keys: Sequence[str] = ()
+    domain: str, name: str, code: Code, shared: Authorities, origin: Origin, keys: Collection[str] = ()
 ) -> SourceGraph | None:
     """Build the record of the permissions, standards and definitions that `code` lists. None if it lists none.
 
@@ -165,39 +127,12 @@ def build_statements_record(
             warnings.append(f"{name}: An entry refers to section {quoted(number)}, which does not exist.")
         return shared.section(number) if number else None
 
-    for permission in code.permissions:
+    entries: Sequence[Entry] = (*code.permissions, *code.standards, *code.definitions)
+    for entry in entries:
         try:
-            rules.permission(
-                shared.district(permission.district),
-                shared.land_use(permission.use),
-                permission.permission,
-                level_of(permission.permission),
-                conditions=permission.conditions,
-                review=section(permission.review_section),
-                section=section(permission.section_ref),
-            )
+            rules.state(entry, section)
         except RecordError as error:
-            warnings.append(f"{name}: {quoted(permission)} is skipped: {error}")
-    for standard in code.standards:
-        try:
-            kind, bound = type_and_bound(standard.standard_type)
-            value, measure = quantity_of(standard.value, standard.unit)
-            kind = type_in_unit(kind, STOREY) if measure == unit(STOREY) else kind
-            rules.standard(
-                shared.district(standard.district),
-                kind,
-                standard.value,
-                bound=bound,
-                value=value,
-                measure=measure,
-                raw_unit=standard.unit or None,
-                section=section(standard.section_ref),
-                column=standard.standard_type,
-            )
-        except RecordError as error:
-            warnings.append(f"{name}: {quoted(standard)} is skipped: {error}")
-    for definition in code.definitions:
-        rules.definition(definition.term, definition.definition_text, section=section(definition.section_ref))
+            warnings.append(f"{name}: {quoted(entry)} is skipped: {error}")
     digest = sha256(repr((shared.name, code.permissions, code.standards, code.definitions)))
     return SourceGraph(
         domain,

@@ -1,4 +1,4 @@
-"""Findings in the text of a section as quads: rules, terms, and claims about its citations.
+"""Findings in the text of a section as quads: rules, terms, where it applies, and claims about its citations.
 
 The subject of a claim is the citing section. A claim whose target is unknown is stored with the words of the citation.
 """
@@ -11,24 +11,23 @@ from typing import Final, TypeVar
 
 from pyoxigraph import NamedNode, Quad
 
-from kg.vocabulary import ELI, KG
+from kg.vocabulary import DCTERMS, ELI, KG, RDF, mint_naming, mint_part
 from loaders.citations.graph.claims import Claims, Evidence
-from loaders.citations.relationships import Relationship, find_relationships
+from loaders.citations.relationships import find_relationships
 from loaders.citations.section_citations import (
     THIS,
     UNRESOLVED,
     UNRESOLVED_WITHOUT_SEPARATOR,
     WITHOUT_SEPARATOR,
-    Citation,
     find_citations,
 )
 from loaders.zoning.extraction.citation_resolution import Index, resolve, resolve_range, resolve_words
-from loaders.zoning.extraction.districts import District, find_in_section
+from loaders.zoning.extraction.districts import District, DistrictList, find_in_section
 from loaders.zoning.extraction.facts import find_facts
 from loaders.zoning.extraction.permission_matrices import is_legend
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities
-from loaders.zoning.graph.rule_quads import UNNAMED, Rules, unit
+from loaders.zoning.graph.rule_quads import UNNAMED, Property, Rules, unit
 from loaders.zoning.readers.code_model import Section
 
 T = TypeVar("T")
@@ -37,6 +36,10 @@ MAX_QUADS: Final = {"definitions": 15_000, "permissions": 50_000, "standards": 5
 """Quads of a section, of its rules or of its citations, after which no more findings of a kind are read from it. A
 definition has about 13, a permission and a standard 15 to 20, and each quad takes 4 kB while it is committed."""
 
+WHOLE_LIST: Final = 0.95
+"""Confidence that a list read whole, with all districts that the code names, has all districts."""
+_MOST_SCOPES: Final = 1_000
+"""Scopes of a section after which the rest is unknown."""
 _NEAR: Final = 5
 """Maximum distance of a table to the section that explains its letters, in sections."""
 _log: Final = logging.getLogger(__name__)
@@ -76,27 +79,30 @@ def build_rules(
     `index` contains the sections of the code. `above` are the ancestors of the section, innermost first. `scopes` are
     those of the section.
     """
-    rules, iri, text = Rules(graph, shared), shared.section(section.key), section.text
+    rules, iri = Rules(graph, shared, known), shared.section(section.key)
     facts = find_facts(section, known, above, find_legends(section, index), scopes)
 
-    def evidence(start: int, end: int, confidence: float, method: str) -> Evidence:
-        return Evidence(iri, start, end, text[start:end], confidence, method)
+    def evidence(start: int, end: int, confidence: float, method: str) -> list[Evidence]:
+        return [Evidence(iri, start, end, section.text[start:end], confidence, method)]
 
-    for district in find_in_section(section):
-        best = known.get(district.code)  # A district named in a heading only may be another name of one with a code.
-        node = None if best is None else _district(district.code, shared, known)
-        if best is not None and node is not None and _is_named_at(best, district):
-            start, end = district.start or 0, district.end or 0
-            rules.naming(node, section.key, iri, evidence(start, end, district.confidence, district.method))
-
+    for place in find_in_section(section):
+        # A district named in a heading only may be another name of one with a code. The best place is to be reviewed.
+        best = known.get(place.code)
+        if best and (best.section, best.start, best.method) == (place.section, place.start, place.method):
+            district = rules.district(place.code)
+            naming = (RDF.type, KG.DistrictNaming), (KG.namesDistrict, district), (KG.definedIn, iri)
+            rules.add(
+                mint_naming(district, section.key),
+                naming,
+                evidence(place.start or 0, place.end or 0, place.confidence, place.method),
+            )
     for term in _bounded(facts.definitions, "definitions", section.key, rules.quads):
-        rests = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
-        rules.definition(term.term, term.text, section=iri, evidence=rests)
+        words = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
+        rules.definition(term.term, term.text, section=iri, evidence=words)
     for permission in _bounded(facts.permissions, "permissions", section.key, rules.quads):
-        rests = evidence(permission.start, permission.end, permission.confidence, permission.method)
         review = resolve_words(permission.review, index, section.key, state) if permission.review else None
         rules.permission(
-            _district(permission.district, shared, known),
+            rules.district(permission.district),
             shared.land_use(permission.use),
             permission.raw_level,
             permission.level,
@@ -104,13 +110,12 @@ def build_rules(
             review=None if review is None else shared.section(review),
             section=iri,
             column=permission.group or None,
-            evidence=rests,
+            evidence=evidence(permission.start, permission.end, permission.confidence, permission.method),
         )
     for standard in _bounded(facts.standards, "standards", section.key, rules.quads):
-        rests = evidence(standard.start, standard.end, standard.confidence, standard.method)
         for code in standard.districts or (None,):
             rules.standard(
-                None if code is None else _district(code, shared, known),
+                None if code is None else rules.district(code),
                 standard.type or UNNAMED,
                 standard.raw,
                 bound=standard.bound,
@@ -120,64 +125,69 @@ def build_rules(
                 conditions=standard.conditions,
                 section=iri,
                 column=standard.raw_type,
-                evidence=rests,
+                evidence=evidence(standard.start, standard.end, standard.confidence, standard.method),
             )
     return rules.quads
 
 
-def _is_named_at(best: District, place: District) -> bool:
-    """Whether `place` is the best place that names a district: it is the one to be reviewed."""
-    return (best.section, best.start, best.method) == (place.section, place.start, place.method)
-
-
-def _district(code: str, shared: Authorities, known: Mapping[str, District]) -> NamedNode:
-    district = known.get(code)
-    return shared.district(code, district.name if district is not None else None)
+def build_places(
+    section: Section, scopes: Sequence[Scope], listed: DistrictList | None, rules: Rules
+) -> Sequence[Quad]:
+    """Build the scopes of a section with text, and the list of all districts if it is in this section."""
+    iri = rules.shared.section(section.key)
+    if len(scopes) > _MOST_SCOPES:
+        scopes = [*scopes[:_MOST_SCOPES], Scope("none", (), scopes[_MOST_SCOPES].start, scopes[-1].end)]
+    for number, scope in enumerate(scopes if section.text else ()):
+        said: Sequence[Property] = [
+            (RDF.type, KG.SectionScope),
+            (DCTERMS.isPartOf, iri),
+            (KG.start, scope.start),
+            (KG.end, scope.end),
+            (KG.scopeKind, scope.kind),
+            *((KG.appliesIn, rules.district(code)) for code in scope.codes),
+        ]
+        rules.add(mint_part(iri, "scope", number), said)
+    if listed is not None and listed.section == section.key:
+        words = section.text[listed.start : listed.end]
+        said = [
+            (RDF.type, KG.DistrictList),
+            (KG.jurisdiction, rules.shared.iri),
+            (KG.definedIn, iri),
+            *((KG.listsDistrict, rules.district(code)) for code in sorted(listed.codes)),
+        ]
+        evidence = [Evidence(iri, listed.start, listed.end, words, WHOLE_LIST, "list")]
+        rules.add(mint_part(iri, "district-list", 0), said, evidence)
+    return rules.quads
 
 
 def build_claims(text: str, key: str, shared: Authorities, graph: NamedNode, index: Index, state: str) -> list[Quad]:
     """Build the claims about the citations in the section `key`, in a code with the sections of `index`."""
-    own = index.sections.get(key)
-    found_in = find_citations(text, state, own.number if own is not None else "")
-    section = shared.section(key)
+    own, section = index.sections.get(key), shared.section(key)
+    cited_in = find_citations(text, state, own.number if own is not None else "")
     claims = Claims(text, section, graph)
-    relationships = find_relationships(text, found_in) if found_in else ()
+    relationships = find_relationships(text, cited_in) if cited_in else ()
     for relationship in _bounded(relationships, "citations", key, claims.quads):
-        targets = _targets(relationship.citation, key, shared, index)
+        citation, plain = relationship.citation, relationship.property == "cites"
+        ranges = citation.through is not None
+        keys = resolve_range(citation, index, key) if ranges else [resolve(citation, index, key)]
+        targets: Sequence[NamedNode | None] = [shared.section(each) for each in keys if each is not None]
+        if not targets and citation.law is not None:
+            targets = [shared.law(citation.law)]
         # "This chapter" of a code without chapters, and "subsection 1 above", have no target to look for.
-        is_own = bool(relationship.citation.levels) and relationship.citation.levels[-1][1] == THIS
+        is_own = bool(citation.levels) and citation.levels[-1][1] == THIS
         for target in targets or (() if is_own else (None,)):
+            confidence = citation.confidence if plain else min(citation.confidence, relationship.confidence)
+            if target is None and citation.internal:
+                bare = citation.confidence == WITHOUT_SEPARATOR
+                confidence = min(confidence, UNRESOLVED_WITHOUT_SEPARATOR if bare else UNRESOLVED)
+            words, method = text[citation.start : citation.end], f"{citation.method}, {relationship.method}"
             if target != section:
-                _add_claim(claims, relationship, target)
+                claims.add(
+                    Evidence(section, citation.start, citation.end, words, confidence, method),
+                    target,
+                    citation.raw,
+                    predicate=ELI.cites if plain else KG[relationship.property],
+                    type_=relationship.type,
+                    context=relationship.context,
+                )
     return claims.quads
-
-
-def _targets(citation: Citation, key: str, shared: Authorities, index: Index) -> Sequence[NamedNode]:
-    keys = resolve_range(citation, index, key) if citation.through is not None else [resolve(citation, index, key)]
-    sections = [shared.section(each) for each in keys if each is not None]
-    return [shared.law(citation.law)] if not sections and citation.law is not None else sections
-
-
-def _add_claim(claims: Claims, relationship: Relationship, target: NamedNode | None) -> None:
-    citation = relationship.citation
-    plain = relationship.property == "cites"
-    confidence = citation.confidence if plain else min(citation.confidence, relationship.confidence)
-    if target is None and citation.internal:
-        bare = citation.confidence == WITHOUT_SEPARATOR
-        confidence = min(confidence, UNRESOLVED_WITHOUT_SEPARATOR if bare else UNRESOLVED)
-    evidence = Evidence(
-        claims.unit,
-        citation.start,
-        citation.end,
-        claims.text[citation.start : citation.end],
-        confidence,
-        f"{citation.method}, {relationship.method}",
-    )
-    claims.add(
-        evidence,
-        target,
-        citation.raw,
-        predicate=ELI.cites if plain else KG[relationship.property],
-        type_=relationship.type,
-        context=relationship.context,
-    )
