@@ -116,7 +116,7 @@ _CASE: Final = re.compile(
     r"|measured |beyond ).*)$",
     re.I,
 )
-_ENDS: Final = re.compile(r"^(?:(?:of|the|an?|is|be|not) )+|(?: (?:of|the|an?|is|be|not))+$", re.I)
+_ENDS: Final = re.compile(r"^(?:(?:of|the|an?|is|be|not) ){1,4}|(?: (?:of|the|an?|is|be|not)){1,4}$", re.I)
 """Words around the name of a dimension that are not part of it."""
 _MARKS: Final = re.compile(r"^(?:\([A-Za-z0-9]{1,3}\)|[A-Za-z0-9]{1,2}[.)]) (?=\S)|[*†‡]+|[¹²³⁴⁵⁶⁷⁸⁹]+")
 """The label of an item, and marks of notes."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final, TypeGuard
+from typing import Final
 
 from loaders.zoning.extraction.permission_levels import level_of
 from loaders.zoning.readers.code_model import Cell, Section, Table
@@ -71,47 +71,27 @@ _DESCRIBED: Final = re.compile(
 )
 """A line with the description of a district: ``R-1 Residence District: A district for houses``."""
 _CODES: Final = re.compile(rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{0,20}})(?P<mark>[.:])(?= )")
-_ONE: Final = re.compile(_LETTERS)
 _EACH: Final = re.compile(rf"(?<![\w-]){CODE}(?![\w-])")
 _KIND_LAST: Final = re.compile(r" (?:districts?|zones?)$", re.IGNORECASE)
 _FIRST: Final = re.compile(r"(?:zoning )?(?:district|zone)s?\b", re.IGNORECASE)
-_SYMBOL: Final = re.compile(r"(?:map )?(?:symbol|code|abbreviation|designation|label)\b", re.IGNORECASE)
+_SYMBOL: Final = re.compile(r"^(?:map )?(?:symbol|code|abbreviation|designation|label)\b", re.IGNORECASE | re.MULTILINE)
 _ELSEWHERE: Final = re.compile(
-    r"\b(?:abut\w*|adjacent to|adjoining|next to|near|bordering|facing|across from|from|between|except(?: in)?"
-    r"|other than|outside(?: of)?|not in)(?: (?:an?|any|the|all))?(?: \S+){0,2} $",
+    r"\b(?:boundar\w+|lines?|edges?|next to|abut\w*|adjoin\w*|adjacent to|contiguous|from|border\w*|near\w*|along"
+    r"|between|(?:other than|except|outside|not)(?: in)?) (?:of |to |from |in )?(?:(?:the|an?|any|each|all) )?"
+    r"(?:(?:(?!in\b|within\b)[\w./-]+,? ){0,8}?(?:districts?|zones?)\b"
+    rf"|(?-i:{CODE}(?:{_SEPARATOR}{CODE}){{0,20}}))",
     re.IGNORECASE,
 )
-_NOWHERE: Final = re.compile(
-    r"\b(?:except|other than|outside|not|feet of|adjacent|abutting|adjoining)\b[^,;]*$", re.IGNORECASE
-)
+"""Places next to a limit, or places that the words exclude."""
 _EVERYWHERE: Final = re.compile(
     r"\b(?:in|within|for) (?:all|any|every|each) (?:other )?(?:zoning )?(?:districts?|zones?)\b", re.IGNORECASE
 )
-_REST_OF_HEADING: Final = re.compile(r"(?: [A-Za-z&/,'’-]+){0,9}? ?(?:districts?|zones?|overlay)?[.:]?", re.IGNORECASE)
-_PLACE_AND_COLON: Final = re.compile(r"[^.:;\d]{0,40}\b(?:districts?|zones?)\b[^.;\d]{0,60}:", re.IGNORECASE)
-_ENUMERATED: Final = re.compile(
-    rf"\b[Dd]istricts (?:are|include|of (?:the|this) \w+ are)(?: the following)?:? "
-    rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{1,30}})(?![\w-])"
-)
-_NAMED_ONE: Final = re.compile(rf"(?P<name>[A-Z][A-Za-z /&-]{{2,60}}?),? \([“\"]?(?P<code>{_ANY})[”\"]?\)")
-_CODE_FIRST: Final = re.compile(rf"(?<![\w-])(?P<code>{_ANY}) \((?P<name>[A-Z][A-Za-z /&-]{{2,60}})\)")
-_BARE_ONE: Final = (
-    rf"(?:(?:the )?[A-Z][A-Za-z /&-]{{2,60}}?,? \([“\"]?{_ANY}[”\"]?\)|{_ANY} \([A-Z][A-Za-z /&-]{{2,60}}\))"
-)
-_NAMED: Final = re.compile(
-    r"\b(?:districts?|zones?)\b[^.;:\n()]{0,80}(?::|are|into) (?:the )?"
-    rf"(?P<all>{_BARE_ONE}(?:[,;] (?:and )?| and ){_BARE_ONE}[^.\n]*)"
-)
-_OVERLAY: Final = re.compile(
-    rf"(?P<name>[A-Z][A-Za-z /&-]{{2,60}}?\bOverlay(?: District| Zone)?) \([“\"]?(?P<code>{_ANY})[”\"]?\)"
-)
 _PROPER: Final = r"[A-Z][\w/'’-]*(?: (?:(?:and|of|or|&) )?[A-Z0-9][\w/'’-]*){0,6}?"
 _NAME_ALONE: Final = re.compile(rf"{_LABEL}(?:[Tt]he )?(?P<name>{_PROPER}(?: (?:Districts?|Zones?))?)[.;,]?(?: and)?")
-_NAMES_ALONE: Final = re.compile(
-    r"\b(?:[Dd]istricts|[Zz]ones)\b[^.;:\n()]{0,80}?(?::|\bare|\binto|\bas) (?:the )?(?P<all>[^.:\n()]{5,600})\."
+_INLINE: Final = re.compile(
+    r"\b(?:[Dd]istricts|[Zz]ones)\b[^.;:\n()]{0,80}?(?::|\bare|\binto|\bas) (?:the )?(?P<all>[^.:\n]{5,600})\."
 )
-_NEXT_NAME: Final = re.compile(r"(?:[,;] (?:and )?|(?<=istrict) and |(?<=Zone) and )(?:the )?")
-_NEXT_WORD: Final = re.compile(r"(?:[,;] (?:and )?| and (?=[^,;]{0,300}$))(?:the )?")
+_NEXT: Final = re.compile(r"(?:[,;] (?:and )?|(?:(?<=istrict)|(?<=Zone)|(?<=\))) and )(?:the )?")
 _TITLE_ALONE: Final = re.compile(
     r"(?!.*\b(?:in|for|within)\b)(?:the )?(?P<name>[A-Z][\w/'’ &,-]{2,60} (?:district|zone|overlay))", re.IGNORECASE
 )
@@ -127,8 +107,9 @@ _GROUP: Final = re.compile(rf"{_LABEL}(?P<name>[A-Z][A-Za-z /&-]{{2,60}} (?i:dis
 _ESTABLISHES: Final = re.compile(
     r"\b(?:divided|class\w*|establish\w*|following|these|created?|designated|(?:districts|zones) are)\b", re.IGNORECASE
 )
-_HEAD_OF_COLUMN: Final = re.compile(rf"({CODE})(?:[ \n]?[ *(:–-].{{0,60}})?", re.DOTALL)
-_HEADS_OF_COLUMN: Final = re.compile(rf"{CODE}(?:(?:{_SEPARATOR}|,?[ \n]){CODE}){{1,9}}")
+_HEAD_OF_COLUMN: Final = re.compile(
+    rf"({CODE}(?:(?:{_SEPARATOR}|,?[ \n]){CODE}){{0,9}})(?:[ \n]?[ *(:–-].{{0,60}})?", re.DOTALL
+)
 _HEADER_ROWS: Final = 4
 _ALIKE: Final = str.maketrans("0158l", "OISBI")
 _SHORT_TEXT: Final = 600
@@ -254,12 +235,10 @@ class _Patterns:
     """``in the R-1 and R-2 Districts``; the only place where codes of one letter are recognized."""
     leading: re.Pattern[str]
     """Codes at the start of a line."""
-    heads: re.Pattern[str]
-    """Lines such as ``In the R-1 District:``."""
     each: re.Pattern[str]
     """One code, or one name that only one district has."""
     names: Mapping[str, str]
-    """Codes by the names that only one district has."""
+    """Codes by the names that only one district has, alone and after the code."""
 
 
 # Cached, since the patterns of a code with many districts take longer to compile than a section to search.
@@ -286,11 +265,8 @@ def _patterns(known: tuple[tuple[str, str], ...]) -> _Patterns:
             rf"\b(?:[Ii]n|[Ww]ithin|[Ff]or|[Oo]f) (?:(?:the|an?|any|all|each|every|both) )?(?P<codes>{named}){kind}"
         ),
         re.compile(rf"(?P<codes>{run})"),
-        re.compile(
-            rf"(?:(?:[Ii]n|[Ww]ithin|[Ff]or) )?(?:(?:[Tt]he|[Aa]ll|[Aa]ny|[Ee]ach) )?(?P<codes>{run})(?P<rest>[^\n]*)"
-        ),
         re.compile(either),
-        by_name,
+        {**{plain_name(f"{code} {name}"): code for code, name in known}, **by_name},
     )
 
 
@@ -298,65 +274,40 @@ def _of_known(known: Mapping[str, District]) -> _Patterns:
     return _patterns(tuple([(code, district.name) for code, district in known.items()]))
 
 
+def strip_elsewhere(words: str) -> str:
+    """Strip the places that some words exclude, or are next to: ``50 feet from the R-1 District``."""
+    return _ELSEWHERE.sub(lambda match: " " * len(match[0]), words)
+
+
 def codes_in_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
     """Find the codes of the districts that a heading is about."""
     if not title or not known:
         return ()
     patterns = _of_known(known)
-    found = list(
-        dict.fromkeys(
-            match[0] for match in patterns.plain.finditer(title) if not _ELSEWHERE.search(title, 0, match.start())
-        )
-    )
-    if not found and (match := patterns.leading.match(title)) and (rest := plain_name(title[match.end() :])):
-        codes = [code for code in _known_codes(match["codes"], known) if plain_name(known[code].name) == rest]
-        found = codes or found
-    code = None if found else patterns.names.get(plain_name(title))
-    return found or ([code] if code is not None else find_places(title, 0, len(title), known) or ())
+    title = strip_elsewhere(title)
+    if found := patterns.plain.findall(title):
+        return list(dict.fromkeys(found))
+    code = patterns.names.get(plain_name(title))
+    return [code] if code is not None else find_places(title, known) or ()
 
 
-def find_codes(text: str, known: Mapping[str, District]) -> Sequence[str]:
-    """Find the codes of known districts in some words, in text order. A single letter alone is not recognized."""
-    if text in known:
-        return [text]
-    found = [match[0] for match in _of_known(known).plain.finditer(text)] if known else []
-    return list(dict.fromkeys(found or find_places(text, 0, len(text), known) or ()))
-
-
-def find_places(text: str, start: int, end: int, known: Mapping[str, District]) -> Sequence[str] | None:
-    """Find the districts where the statement in [start, end) of a text applies: ``in the R-1 and R-2 districts``.
+def find_places(said: str, known: Mapping[str, District]) -> Sequence[str] | None:
+    """Find the districts where a statement applies: ``in the R-1 and R-2 districts``.
 
     None if it names no place, and empty if it applies in all districts.
     """
-    if not known:
-        return None
-    patterns = _of_known(known)
     found = [
         code
-        for match in patterns.placed.finditer(text, start, end)
-        if not _NOWHERE.search(text, max(start, match.start() - 60), match.start())
+        for match in (_of_known(known).placed.finditer(strip_elsewhere(said)) if known else ())
         for code in _known_codes(match["codes"], known)
     ]
-    if found:
-        return list(dict.fromkeys(found))
-    return () if _EVERYWHERE.search(text, start, end) else None
+    return list(dict.fromkeys(found)) or (() if known and _EVERYWHERE.search(said) else None)
 
 
 def parse_leading_codes(words: str, known: Mapping[str, District]) -> tuple[Sequence[str], int]:
     """Parse the codes of districts at the start of some words; also return the offset after them."""
     match = _of_known(known).leading.match(words) if known else None
     return (_known_codes(match["codes"], known), match.end()) if match else ((), 0)
-
-
-def parse_heading(line: str, known: Mapping[str, District]) -> Sequence[str]:
-    """Parse a line that is the heading of districts: ``In the R-1 District:``, ``R-1 One-Family Residential.``"""
-    match = _of_known(known).heads.match(line) if known and len(line) <= 160 else None
-    if match is None or not (_REST_OF_HEADING.fullmatch(match["rest"]) or _PLACE_AND_COLON.fullmatch(match["rest"])):
-        return ()
-    codes = _known_codes(match["codes"], known)
-    if any(len(code) == 1 for code in codes) and not _ABOUT.search(match["rest"]):
-        return ()
-    return codes if _ABOUT.search(line) or line[-1:] in ".:" or len(line) == match.end("codes") else ()
 
 
 def _known_codes(codes: str, known: Mapping[str, District]) -> Sequence[str]:
@@ -395,7 +346,7 @@ def find_column_codes(
         if not below.isdisjoint(code for codes in found.values() for code in codes):
             continue  # marks of uses, not districts
         apart = len({cell.start for place, cell in enumerate(row) if place in heads and cell is not None})
-        if found and len(found) * 2 >= apart and (len(found) > 1 or (apart == 1 and found.keys() <= heads.keys())):
+        if found and len(found) * 2 >= apart and (len(found) > 1 or apart == 1):
             letters = {
                 place: [words]
                 for place, words in heads.items()
@@ -410,12 +361,8 @@ def _of_head(words: str, known: Mapping[str, District]) -> Sequence[str]:
     named = _of_known(known).names.get(plain_name(words)) if known else None
     if named is not None:
         return [named]
-    codes, end = parse_leading_codes(words, known)
-    if codes and (end == len(words) or (len(codes) == 1 and words[end] in " \n*([:–-")):
-        return codes
-    several = _HEADS_OF_COLUMN.fullmatch(words)
-    alone = _HEAD_OF_COLUMN.fullmatch(words)
-    return _EACH.findall(words) if several else [alone[1]] if alone else []
+    match = _HEAD_OF_COLUMN.fullmatch(words)
+    return _EACH.findall(match[1]) if match else [words] if words in known else []
 
 
 def find_in_section(section: Section) -> Iterator[District]:
@@ -430,7 +377,6 @@ def find_in_section(section: Section) -> Iterator[District]:
         if _KIND.search(after):
             for code in codes:
                 yield District(code, "", section.key, start, end, 0.8, "line")
-    yield from _in_sentences(section)
     yield from _in_tables(section)
 
 
@@ -487,45 +433,8 @@ def _name(words: str) -> str:
     return name if plain_name(name) else ""
 
 
-def _of_name(words: str, section: Section, start: int, end: int) -> District:
-    """Build the district of some words: ``AO Open District``, or ``Residence A District`` where it has no code."""
-    coded = re.match(rf"({_LETTERS}) (?=[A-Z][a-z])", words)
-    name = re.sub(r"(?<= District)s$|(?<= Zone)s$", "", _name(words[coded.end() :] if coded else words))
-    return District(coded[1] if coded else name, name, section.key, start, end, 0.9, "list")
-
-
-def _in_sentences(section: Section) -> Iterator[District]:
-    """``The residence districts are R1, R2 and R3A.``, ``these zones: Farm Zone (F) and Hamlet Zone (H)``"""
-    for match in _NAMED.finditer(section.text):
-        one = _CODE_FIRST if _CODE_FIRST.match(match["all"]) else _NAMED_ONE
-        several = [*one.finditer(section.text, *match.span("all"))]
-        listed = match.span() if len(several) == match["all"].count("(") and _establishes(section, match) else None
-        for each in several:
-            yield District(each["code"], _name(each["name"]), section.key, *each.span(), 0.9, "list", "", listed)
-    for match in _NAMES_ALONE.finditer(section.text):
-        at = match.start("all")
-        between = _NEXT_NAME if _ABOUT.search(match["all"]) else _NEXT_WORD
-        ends = [*between.finditer(match["all"])] if _establishes(section, match) else []
-        stops = [*(each.start() for each in ends), len(match["all"])]
-        spans = [*zip([0, *(each.end() for each in ends)], stops, strict=True)]
-        if len(spans) > 1 and all(_NAME_ALONE.fullmatch(match["all"], *span) for span in spans):
-            for first, last in spans:
-                one_of = _of_name(match["all"][first:last], section, at + first, at + last)
-                yield replace(one_of, listed=match.span())
-    for match in _OVERLAY.finditer(section.text):
-        yield District(match["code"], _name(match["name"]), section.key, *match.span(), 0.9, "list")
-    for match in _ENUMERATED.finditer(section.text):
-        for code in _EACH.finditer(section.text, *match.span("codes")):
-            yield District(code[0], "", section.key, *code.span(), 0.8, "line")
-
-
-def _establishes(section: Section, match: re.Match[str]) -> bool:
-    """Whether the words before a list in a sentence establish its districts."""
-    return _ESTABLISHES.search(section.text, max(0, match.start() - 120), match.start("all")) is not None
-
-
 def _in_tables(section: Section) -> Iterator[District]:
-    """Find tables with a column of districts, or with their symbols next to their names."""
+    """Find the districts of header cells, and of columns of codes."""
     for table in section.tables:
         grid = table.grid()
         if not grid or not grid[0]:
@@ -533,105 +442,84 @@ def _in_tables(section: Section) -> Iterator[District]:
         if (named := find_column_codes(grid, {})) is not None and len(named[1]) > 1:
             for place, codes in named[1].items():
                 if (cell := grid[named[0]][place]) is not None:
-                    for code in codes:
-                        yield District(code, "", section.key, cell.start, cell.end, 0.7, "table")
-        yield from _in_established(section, table, grid)
-        heads = ["" if cell is None else cell.text for cell in grid[0]]
-        symbol = next((place for place, words in enumerate(heads[:3]) if _SYMBOL.match(words)), None)
-        if symbol is None and not _FIRST.match(heads[0]):
-            continue
-        about = symbol is None or any(_ABOUT.search(words) for words in heads)
-        name = next((place for place in range(len(heads)) if place != symbol), None) if about else None
-        for row in grid[max(1, table.header_rows) :]:
-            cell = row[symbol or 0]
-            if cell is None or not cell.text:
-                continue
-            match = (re.compile(_ANY) if symbol is not None else _ONE).match(cell.text)
-            if match is None or len(match[0]) != len(cell.text.split(" ")[0].rstrip(".,:")) or not about:
-                continue
-            beside = row[name] if symbol is not None and name is not None else None
-            words = beside.text if beside is not None else cell.text[match.end() :]
-            if symbol is None and _ONE.match(words.strip(" ,/&")):
-                # "R1 R2": several codes in one cell.
-                for each in _EACH.finditer(cell.text):
-                    yield District(each[0], "", section.key, cell.start, cell.end, 0.75, "table")
-                continue
-            yield District(match[0], _name(words), section.key, cell.start, cell.end, 0.75, "table")
+                    yield from (District(code, "", section.key, cell.start, cell.end, 0.7, "table") for code in codes)
+        yield from _in_rows(section, table, grid)
 
 
-def _in_established(section: Section, table: Table, grid: Sequence[Sequence[Cell | None]]) -> Iterator[District]:
-    """Find the districts of a table with a column of codes, below ``divided into the following districts:``.
+def _in_rows(section: Section, table: Table, grid: Sequence[Sequence[Cell | None]]) -> Iterator[District]:
+    """Find the districts of a column of codes, below words that establish districts or a header that names them.
 
-    A row with a name alone is the class of the districts below it, or a district where there are none.
+    A row with a name alone is the class of the districts below it.
     """
-    lead = _get_lead(section.text, table.start)
-    if lead is None:
+    heads = "\n".join(cell.text for cell in grid[0][:3] if cell is not None)
+    lead, symbols = _get_lead(section.text, table.start), _SYMBOL.search(heads) is not None
+    if lead is None and not symbols and not _FIRST.match(heads):
         return
-    rows = [[*{id(cell): cell for cell in row if cell is not None and cell.text.strip()}.values()] for row in grid]
-    places = [sum(_is_code(row[place]) for row in grid) for place in range(len(grid[0]))]
-    column = max(range(len(places)), key=lambda place: places[place])
-    if places[column] < 2:
+    pattern = re.compile(_ANY if lead or symbols else _LETTERS)
+    codes = [[cell is not None and pattern.fullmatch(cell.text.strip()) is not None for cell in row] for row in grid]
+    counts = [sum(column) for column in zip(*codes, strict=True)]
+    column = counts.index(max(counts))
+    if counts[column] < 2:
         return
     found: list[District] = []
-    group: Cell | None = None
-    members, whole = 0, True
-
-    def end_group() -> None:
-        if group is not None and not members:
-            name = _name(group.text)
-            found.append(District(name, name, section.key, group.start, group.end, 0.9, "table"))
-
-    for number, cells in enumerate(rows):
-        code = grid[number][column]
-        names = [cell for cell in cells if cell is not code]
-        if code is not None and _is_code(code) and len(names) <= 3:
-            start, end = min(cell.start for cell in cells), max(cell.end for cell in cells)
-            name = next((_name(cell.text) for cell in names if not _is_code(cell)), "")
-            of = group.text.strip() if group is not None else ""
-            found.append(District(code.text.strip(), name, section.key, start, end, 0.95, "table", of))
-            members += 1
-        elif number >= table.header_rows and len(cells) == 1 and cells[0] is not code:
-            end_group()
-            group, members = cells[0], 0
+    group, whole = "", True
+    for number, row in enumerate(grid):
+        cells = [*{id(cell): cell for cell in row if cell is not None and cell.text.strip()}.values()]
+        if codes[number][column] and (code := row[column]) is not None:
+            names = [cell for cell in cells if pattern.fullmatch(cell.text.strip()) is None]
+            name = _name(names[0].text) if names and (lead or symbols) else ""
+            start, end = (cells[0].start, cells[-1].end) if name else (code.start, code.end)
+            sure = 0.95 if lead else 0.75
+            found.append(District(code.text.strip(), name, section.key, start, end, sure, "table", group))
+        elif len(cells) == 1 and number >= table.header_rows:
+            group = cells[0].text.strip()
         elif cells and number >= max(1, table.header_rows):
             whole = False
-    end_group()
-    yield from (replace(each, listed=lead if whole else None) for each in found if each.code)
-
-
-def _is_code(cell: Cell | None) -> TypeGuard[Cell]:
-    return cell is not None and re.fullmatch(_ANY, cell.text.strip()) is not None
+    yield from (replace(each, listed=lead if whole else None) for each in found)
 
 
 def _get_lead(text: str, at: int) -> tuple[int, int] | None:
     """Get the offsets of the words before `at` that establish districts, if the last line before it has some."""
-    end = len(text[max(0, at - _LONGEST_LINE) : at].rstrip()) + max(0, at - _LONGEST_LINE)
+    begin = max(0, at - _LONGEST_LINE)
+    end = begin + len(text[begin:at].rstrip())
     start = text.rfind("\n", 0, end) + 1
-    sentence = max(start, text.rfind(". ", start, end - 1) + 2 if text.rfind(". ", start, end - 1) >= 0 else start)
-    established = _LEAD.match(text, start, end) is not None and _ESTABLISHES.search(text, start, end) is not None
-    return (sentence, end) if established else None
+    if _LEAD.match(text, start, end) is None or _ESTABLISHES.search(text, start, end) is None:
+        return None
+    stop = text.rfind(". ", start, max(end - 1, 0))
+    return (start if stop < 0 else stop + 2), end
 
 
 def _in_lists(section: Section) -> Iterator[District]:
-    """Find runs of at least two lines that are one district each. One without a code is known by its name."""
+    """Find runs of at least two lines that are one district each, and sentences that establish a list of them."""
+    text = section.text
     run: list[District] = []
     lead: tuple[int, int] | None = None
     group = ""
-    for line in [*re.finditer(r"[^\n]+", section.text), None]:
+    for line in [*re.finditer(r"[^\n]+", text), None]:
         if line and lead and (named := _GROUP.fullmatch(line[0])):
             group = named["name"]
             continue
-        one = _parse_line(section, line, led=lead is not None, within=len(run) > 1) if line else None
+        one = _parse_item(section, *line.span(), led=lead is not None, within=len(run) > 1) if line else None
         if one is not None:
             run.append(replace(one, group=group))
             continue
         if len(run) > 1 and sum(bool(_KIND.search(each.name)) for each in run) * 2 >= len(run):
             # A short line after the list may be one more district.
             whole = line is None or len(line[0]) > _LONGEST_NAME or line[0][-1] in ".:"
-            listed = lead if whole and _has_count(section.text, lead, len(run)) else None
+            listed = lead if whole and _has_count(text, lead, len(run)) else None
             yield from (replace(each, listed=listed) for each in run)
         run, group = [], ""
-        lead = None if line is None else _get_lead(section.text, line.end())
+        lead = None if line is None else _get_lead(text, line.end())
+    for match in _INLINE.finditer(text):
+        first, last = match.span("all")
+        if _ESTABLISHES.search(text, max(0, match.start() - 120), first) is None:
+            continue
+        gaps = [*_NEXT.finditer(text, first, last)]
+        spans = zip([first, *(gap.end() for gap in gaps)], [*(gap.start() for gap in gaps), last], strict=True)
+        items = [_parse_item(section, *span, led=True, within=True) for span in spans]
+        several = [one for one in items if one is not None]
+        if 1 < len(several) == len(items):
+            yield from (replace(each, listed=match.span()) for each in several)
 
 
 def _has_count(text: str, lead: tuple[int, int] | None, count: int) -> bool:
@@ -640,30 +528,31 @@ def _has_count(text: str, lead: tuple[int, int] | None, count: int) -> bool:
     return said is None or int(said[1]) == count
 
 
-def _parse_line(section: Section, line: re.Match[str], *, led: bool, within: bool) -> District | None:
-    """Parse a line that is one district: ``R-1 Residence``, ``Farm (F)``, or a name alone in a list that is `led`.
+def _parse_item(section: Section, start: int, end: int, *, led: bool, within: bool) -> District | None:
+    """Parse an item that is one district: ``R-1 Residence``, ``Farm (F)``, or a name alone in a list that is `led`.
 
-    `within`: lines before it are districts.
+    `within`: items before it are districts.
     """
     text = section.text
-    if match := _DESCRIBED.match(text, *line.span()):
-        first = match["name_first"] is not None
-        code, name = (match["code_last"], match["name_first"]) if first else (match["code"], match["name"])
-        start, end = match.start("name_first" if first else "code"), match.end("code_last" if first else "name")
-        return District(code, _name(name), section.key, start, end, 0.95, "list")
-    match = _LINE.match(text, line.start(), min(line.end(), line.start() + 120))
-    if match and match.end() == line.end():
-        code, name = match["code"] or match["code_last"], match["name"] or match["name_first"]
+    match = _DESCRIBED.match(text, start, end)
+    described = match is not None
+    match = match or _LINE.match(text, start, min(end, start + 120))
+    if match and (described or match.end() == end):
+        first, last = ("code", "name") if match["code"] else ("name_first", "code_last")
+        code, name = (match[first], match[last]) if match["code"] else (match[last], match[first])
         letter = len(code) == 1 and (
-            (match["code"] and text[match.end("code")] == ".")
-            or not (_ABOUT.search(name) or (led and match["code_last"]) or (within and (led or _KIND.search(name))))
+            text[match.end(first)] == "."
+            or not (_ABOUT.search(name) or (led and not match["code"]) or (within and (led or _KIND.search(name))))
         )
         # "LAKE TOWN ZONING", the head of a page, has no code.
-        word = line[0].isupper() and not led and match["code"] and not _EACH.fullmatch(code)
-        if not letter and not word and level_of(name) is None:
-            return District(code, _name(name), section.key, line.start(), line.end(), 0.95, "list")
-    alone = _NAME_ALONE.fullmatch(text, line.start(), line.end()) if led else None
-    return _of_name(alone["name"], section, *alone.span("name")) if alone and level_of(alone["name"]) is None else None
+        word = text[start:end].isupper() and not led and match["code"] and not _EACH.fullmatch(code)
+        if described or not (letter or word or level_of(name)):
+            return District(code, _name(name), section.key, match.start(first), match.end(last), 0.95, "list")
+    alone = _NAME_ALONE.fullmatch(text, start, end) if led else None
+    if alone is None or level_of(alone["name"]):
+        return None
+    name = _name(alone["name"])
+    return District(name, name, section.key, *alone.span("name"), 0.9, "list")
 
 
 _DEVELOPMENT: Final = re.compile(

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District, add_condition, development_of
 from loaders.zoning.extraction.lines import Line, parse_lines
 from loaders.zoning.extraction.measures import find_measures
@@ -27,7 +26,7 @@ from loaders.zoning.extraction.permission_levels import (
     level_of,
 )
 from loaders.zoning.extraction.permission_matrices import find_in_matrices
-from loaders.zoning.extraction.section_scope import Places, Scope
+from loaders.zoning.extraction.section_scope import Places, Scope, is_place
 from loaders.zoning.extraction.use_items import (
     BEGINS_NO_USE,
     CUT,
@@ -237,7 +236,7 @@ class _Lists:
     def _is_labelled_group(self, words: str) -> bool:
         """Whether a line with lines below it only groups uses, or names the districts that they are for."""
         name = words.strip(" .:")
-        return bool(naming.parse_heading(words, self._known)) or (
+        return is_place(words, self._known) or (
             len(name.split()) <= 8
             and re.search(r"\b(?:uses|activities)$", name, re.I) is not None
             and not VERB.search(name)

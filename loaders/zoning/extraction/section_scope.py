@@ -28,6 +28,7 @@ from loaders.zoning.extraction.districts import (
     find_line_starts,
     find_named,
     plain_name,
+    strip_elsewhere,
 )
 from loaders.zoning.extraction.outline import find_label_end
 from loaders.zoning.extraction.permission_levels import INHERITED
@@ -53,13 +54,6 @@ _EACH_STEM: Final = re.compile(_STEM, re.IGNORECASE)
 _EVERYWHERE: Final = re.compile(
     rf"\b(?:all|any|every|each) (?:of the )?(?:other )?(?:zoning |use )?{_KIND_OF_PLACE}\b", re.IGNORECASE
 )
-_ELSEWHERE: Final = re.compile(
-    r"\b(?:boundar\w+|lines?|edges?|next to|abut\w*|adjoin\w*|adjacent to|contiguous|from|border\w*|near\w*|along"
-    r"|between|(?:other than|except|outside|not)(?: in)?) (?:of |to |from |in )?(?:(?:the|an?|any|each|all) )?"
-    rf"(?:(?!in\b|within\b)[\w./-]+,? ){{0,8}}?{_KIND_OF_PLACE}\b",
-    re.IGNORECASE,
-)
-"""Places next to a limit, or places that the words exclude."""
 _UNKNOWN: Final = re.compile(
     rf"(?:the )?(?:(?-i:{CODE})\b.*|(?:\S+ ){{0,3}}?(?:in|within|for) (?:the|an?|any) (?-i:[A-Z]).*)\b{_KIND_OF_PLACE}"
     r"\b.*"
@@ -189,7 +183,7 @@ def parse_scope(words: str, known: Mapping[str, District]) -> Place | None:
 
     A district that is not known gives the kind none.
     """
-    said = _ELSEWHERE.sub(lambda match: " " * len(match[0]), words)
+    said = strip_elsewhere(words)
     if codes := codes_in_title(said, known):
         return "districts", tuple(codes)
     for name in (*said.split(": ")[1:2], *_WHOLE_NAME.findall(said)):
@@ -453,6 +447,12 @@ def _parse_line(
         return None, where
     # A heading about another district than the section: the section may have ended before it.
     return _UNPLACED, ("none", ())
+
+
+def is_place(words: str, known: Mapping[str, District]) -> bool:
+    """Whether some words are the heading of a place and nothing else."""
+    where = parse_scope(words.rstrip(".:"), known)
+    return where is not None and _is_heading_of(words, where, known)
 
 
 def _is_heading_of(words: str, where: Place, known: Mapping[str, District], *, labelled: bool = False) -> bool:

@@ -26,12 +26,11 @@ from loaders.zoning.extraction.districts import (
     add_condition,
     codes_in_title,
     development_of,
-    parse_heading,
     parse_leading_codes,
 )
 from loaders.zoning.extraction.lines import Line, parse_lines
 from loaders.zoning.extraction.measures import Measure, find_measures, find_ratios
-from loaders.zoning.extraction.section_scope import Places, Scope
+from loaders.zoning.extraction.section_scope import Places, Scope, is_place
 from loaders.zoning.extraction.table_standards import find_in_tables
 from loaders.zoning.extraction.use_items import split_sentences
 from loaders.zoning.readers.code_model import Section
@@ -231,7 +230,7 @@ def _parse_head(words: str, path: _Path, known: Mapping[str, District], *, heade
         return replace(path, told=False)
     if parse_label(head, path.group) is not None or parse_label(head) is not None:
         return replace(path, group=head if parse_label(head) else f"{head} {path.group}")
-    if parse_heading(words, known):
+    if is_place(words, known):
         return path
     if re.search(r"\b(?:permitted|special|conditional|other|principal) uses?\b", head, re.I):
         return replace(path, what=head)

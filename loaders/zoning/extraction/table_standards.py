@@ -144,7 +144,7 @@ class _Reader:
             if any(
                 cell is not None
                 and re.match(r"[\d.]+(?!\w*-)", cell.text)
-                and not naming.find_codes(cell.text, self._known)
+                and not naming.codes_in_title(cell.text, self._known)
                 for cell in row[1:]
             ):
                 return number
@@ -161,7 +161,7 @@ class _Reader:
             )
             head = " ".join(cell.text for row in self._grid[:header] if (cell := row[place]) is not None)
             if place and (
-                numbers * 5 > len(texts) * 2 or parse_label(head) or naming.find_codes(head.strip(), self._known)
+                numbers * 5 > len(texts) * 2 or parse_label(head) or naming.codes_in_title(head.strip(), self._known)
             ):
                 break
             count += 1

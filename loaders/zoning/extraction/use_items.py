@@ -135,12 +135,12 @@ def parse_item(
         return None
     only: Sequence[str] | None = None
     if match := _IN_PLACE.match(words):
-        only = naming.find_codes(match["codes"], known)
+        only = naming.codes_in_title(match["codes"], known)
         words = words[match.end() :].strip()
         if not only:
             return None
     elif match := _ONLY_IN.search(words):
-        only = naming.find_codes(match["codes"], known)
+        only = naming.codes_in_title(match["codes"], known)
         if not only:
             return None
         if not match[0].strip().startswith("("):  # "(R-2 District only)" is a condition

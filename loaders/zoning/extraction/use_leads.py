@@ -177,7 +177,7 @@ def parse_sentence(said: str, first: int, last: int, known: Mapping[str, Distric
     """Parse a sentence that announces a list. With `listed`, it is itself in a list of uses."""
     if not (_ABOUT_USES.search(said) or (listed and FOLLOWING.match(said))) or _OTHER_LIST.search(said):
         return None
-    places = naming.find_places(said, 0, len(said), known)
+    places = naming.find_places(said, known)
     districts = list(known) if places is not None and not places else places
     limit = _LEAD_LIMIT.search(said)
     if limit is not None and ANNOUNCES.search(limit[0][:30]):

@@ -95,7 +95,6 @@ def test_codes_that_differ_in_a_hyphen_are_two_districts() -> None:
         ),
         ("The zones are: the AO Open and Farm Zone, the RE Ranch Zone.", ["AO", "RE"]),
         ("The county has these districts: the Farm District (FD), the Village District (VD).", ["FD", "VD"]),
-        ("The Hill Overlay (HO) zone lies over other zones.", ["HO"]),
         ("The districts are divided as follows:\nY - Permitted by right\nB - Special permit of the Business Board", []),
         ("These uses are for the district:\nA. Any use permitted in the R-1 District\nB. Two family dwellings", []),
     ],
