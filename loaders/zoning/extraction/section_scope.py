@@ -11,11 +11,10 @@ known.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -120,33 +119,24 @@ class Scope:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
-    """A heading line in the text of an earlier section, whose scope continues into the sections after it."""
-
-    rank: int
-    kind: Kind
-    codes: tuple[str, ...] = ()
+Place = tuple[Kind, tuple[str, ...]]
+_TOWN: Final[Place] = ("town", ())
+_UNKNOWN_PLACE: Final[Place] = ("none", ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A heading line in a text."""
 
+    number: int
     start: int
-    end: int
     rank: int | None
     """That of the level it names. None for a heading within the section."""
-    kind: Kind
-    codes: tuple[str, ...]
+    place: Place
     level: bool
     """It has the word and the number of a level: ARTICLE XXI."""
-    named: bool = True
+    named: bool
     """Its words are a place."""
-
-
-Place = tuple[Kind, tuple[str, ...]]
-_TOWN: Final[Place] = ("town", ())
 
 
 def get_scope(scopes: Sequence[Scope], offset: int) -> Scope:
@@ -197,7 +187,7 @@ def parse_scope(words: str, known: Mapping[str, District]) -> Place | None:
         return "class", () if rest.startswith(":") else tuple(_find_class(found["stems"], known))
     if (every := _EVERYWHERE.search(said)) is not None:
         return ("class" if "other" in every[0].casefold() else "all"), ()
-    return ("none", ()) if _names_unknown(said) else None
+    return _UNKNOWN_PLACE if _names_unknown(said) else None
 
 
 def _find_class(stems: str, known: Mapping[str, District]) -> Iterator[str]:
@@ -218,6 +208,8 @@ def _names_unknown(words: str) -> bool:
     return match is not None and bool(re.search(r"\w", _GENERAL.sub("", plain_name(words))))
 
 
+Carried = tuple[int, Place]
+"""The rank of a heading line in the text of an earlier section, and the place of the sections after it."""
 Memo = dict[str, tuple[Section, object, tuple[Sequence[Scope], Carried | None]]]
 """Scopes found before with the same districts, by key of the section, each with the section and its surroundings."""
 
@@ -238,13 +230,11 @@ def find_code_scopes(
     for section in given:
         above = _above(section, by_key)
         titles[section.key] = own = parse_scope(section.title, known)
-        if carried is not None and _rank(section) <= carried.rank:
+        if carried is not None and _rank(section) <= carried[0]:
             carried = None
         place = _find_place(section, above, titles, known)
-        if section.key in contradicted and own is None:
-            place = "none", ()
-        if carried is not None and own is None:
-            place = carried.kind, carried.codes
+        if own is None and (carried is not None or section.key in contradicted):
+            place = _UNKNOWN_PLACE if carried is None else carried[1]
         over = next((_rank(each) for each in above if each.kind != SECTION), _LOWEST)
         inherited = next((outer for each in above if (outer := titles.get(each.key)) is not None), _TOWN)
         around = place, over, inherited
@@ -256,15 +246,10 @@ def find_code_scopes(
     return found
 
 
-def find_scopes(
-    section: Section, known: Mapping[str, District], above: Sequence[Section], carried: Carried | None = None
-) -> Sequence[Scope]:
+def find_scopes(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> Sequence[Scope]:
     """Find the scopes of one section with these ancestors, innermost first."""
     titles = {each.key: parse_scope(each.title, known) for each in (section, *above)}
-    place = _find_place(section, above, titles, known)
-    if carried is not None and titles[section.key] is None:
-        place = carried.kind, carried.codes
-    return _partition(section, place, known)[0]
+    return _partition(section, _find_place(section, above, titles, known), known)[0]
 
 
 def _above(section: Section, by_key: Mapping[str, Section]) -> Sequence[Section]:
@@ -284,8 +269,8 @@ def _find_place(
     section: Section, above: Sequence[Section], titles: Mapping[str, Place | None], known: Mapping[str, District]
 ) -> Place:
     """Find where a section applies by its heading path, and by its first words."""
-    if (leading := _find_leading(section.text, 0, known)) is not None:
-        return "districts", leading[1]
+    if leading := _find_leading(section.text, known):
+        return "districts", leading
     path = next((place for each in (section, *above) if (place := titles.get(each.key)) is not None), None)
     start = section.text[:_START_OF_TEXT]
     opening = _OPENING.match(start)  # not of a labelled part, which is about itself only
@@ -299,19 +284,17 @@ def _find_place(
     return first if path[0] in ("class", "all", "none") and first[0] == "districts" else path
 
 
-def _find_leading(text: str, at: int, known: Mapping[str, District]) -> tuple[int, tuple[str, ...]] | None:
-    """Find the districts of the lines in a row from `at` that start with their codes: ``R-1, R-2: These districts``.
-
-    Return also the end of the last one.
-    """
+def _find_leading(text: str, known: Mapping[str, District]) -> tuple[str, ...]:
+    """Find the districts of the first lines in a row that start with their codes: ``R-1, R-2: These districts``."""
     codes: dict[str, None] = {}
-    while (line := next(find_line_starts(text, at), None)) is not None and line[0] == at:
-        if not any(code in known for code in line[2]):
+    at = 0
+    for start, _, named in find_line_starts(text):
+        own = [code for code in named if code in known]
+        if start != at or not own:
             break
-        codes.update(dict.fromkeys(code for code in line[2] if code in known))
-        end = text.find("\n", at)
-        at = len(text) if end < 0 else end + 1
-    return (at, tuple(codes)) if codes else None
+        codes.update(dict.fromkeys(own))
+        at = text.find("\n", at) + 1
+    return tuple(codes)
 
 
 def _find_contradicted(sections: Sequence[Section], by_key: Mapping[str, Section]) -> set[str]:
@@ -339,32 +322,23 @@ def _partition(
     `inherited` where that level applies. Return also the meaning of its last heading line for the sections after it.
     """
     text = section.text
-    marks: list[tuple[int, int, Place]] = [(0, len(text), place)]
-    """Start, end, and place. A later one beats those before it."""
-    carried: Carried | None = None
     lines = _find_lines(section, place, known, over, inherited)
-    for number, line in enumerate(lines):
-        end = lines[number + 1].start if number + 1 < len(lines) else len(text)
-        marks.append((line.start, end, (line.kind, line.codes)))
-        if line.rank is not None:
-            carried = Carried(line.rank, line.kind, line.codes)
+    ends = [*(each.start for each in lines[1:]), len(text)]
+    marks = [(0, len(text), place), *((line.start, end, line.place) for line, end in zip(lines, ends, strict=False))]
     marks += _find_parts(section, place, lines, known)
     cuts = sorted({at for start, end, _ in marks for at in (start, end)})
-    waiting = sorted(((start, -number) for number, (start, _, _) in enumerate(marks)), reverse=True)
-    open_marks: list[int] = []
-    """Heap of the marks that have started, negative, so that the last one is first."""
+    owners = [place] * len(cuts)
+    for start, end, where in marks:
+        inside = slice(bisect_left(cuts, start), bisect_left(cuts, end))
+        owners[inside] = [where] * len(owners[inside])
     scopes: list[Scope] = []
-    for start, end in pairwise(cuts):
-        while waiting and waiting[-1][0] <= start:
-            heappush(open_marks, waiting.pop()[1])
-        while marks[-open_marks[0]][1] <= start:
-            heappop(open_marks)
-        kind, codes = marks[-open_marks[0]][2]
+    for (start, end), (kind, codes) in zip(pairwise(cuts), owners, strict=False):
         if scopes and ((scopes[-1].kind, scopes[-1].codes) == (kind, codes) or text[start:end] == "\n"):
             scopes[-1] = replace(scopes[-1], end=end)
         else:
             scopes.append(Scope(kind, codes, start, end))
-    return scopes or [Scope(*place, 0, 0)], carried
+    carried = [(each.rank, each.place) for each in lines if each.rank is not None]
+    return scopes or [Scope(*place, 0, 0)], carried[-1] if carried else None
 
 
 def _find_lines(
@@ -377,41 +351,30 @@ def _find_lines(
     apart += [(each.start or 0, each.end) for each in known.values() if each.section == section.key and each.end]
     apart.sort(reverse=True)
     covered = 0
-    found: list[tuple[int, _Line]] = []
+    found: list[_Line] = []
     lines = [*re.finditer(r"[^\n]+", text)]
     for number, line in enumerate(lines):
         while apart and apart[-1][0] < line.end():
             covered = max(covered, apart.pop()[1])
         if len(line[0]) > _LONGEST or line.start() < covered:
             continue
-        below = bool(found) and found[-1][0] == number - 1 and found[-1][1].level
+        below = bool(found) and found[-1].number == number - 1 and found[-1].level
         trailing = number + 1 == len(lines)
         within = _TOWN if below else inherited if trailing else place
         if (heading := _parse_line(line[0], within, known, trailing=trailing)) is not None:
-            rank, (kind, codes) = heading
-            level = rank not in (None, _UNPLACED)
-            rank = over if rank == _UNPLACED else rank
+            rank, where = heading
             named = parse_scope(line[0].rstrip(".:"), known) is not None
-            found.append((number, _Line(line.start(), line.end(), rank, kind, codes, level, named)))
+            level = rank not in (None, _UNPLACED)
+            found.append(_Line(number, line.start(), over if rank == _UNPLACED else rank, where, level, named))
     kept: list[_Line] = []
-    for at, (number, each) in enumerate(found):
-        before = found[at - 1] if at else None
-        if before is not None and before[0] == number - 1 and before[1].level:
+    for at, each in enumerate(found):
+        near = [other for other in found[max(at - 1, 0) : at + 2] if abs(other.number - each.number) == 1]
+        if near and near[0].number < each.number and near[0].level:
             # The line below "ARTICLE XXI" is its title.
-            kept[-1] = _Line(before[1].start, each.end, before[1].rank, each.kind, each.codes, True)
-        elif not each.level and _is_listed(found, at, len(lines)):
-            continue
-        else:
+            kept[-1] = replace(near[0], place=each.place)
+        elif each.level or not (each.named and any(other.named and not other.level for other in near)):
             kept.append(each)
     return kept
-
-
-def _is_listed(found: Sequence[tuple[int, _Line]], at: int, count: int) -> bool:
-    """Whether a line is one of several in a row that name districts, as in a list of them."""
-    number, own = found[at]
-    near = [found[at - 1]] if at else []
-    near += found[at + 1 : at + 2] if number + 1 < count else []
-    return own.named and any(abs(other - number) == 1 and each.named and not each.level for other, each in near)
 
 
 def _parse_line(
@@ -426,7 +389,7 @@ def _parse_line(
         return None
     level = parse_heading(words) if _LEVEL.match(words) else None
     if level is not None and level.kind in RANKS and (words.isupper() or level.title or words == line):
-        return RANKS[level.kind], parse_scope(level.title, known) or ("none", ())
+        return RANKS[level.kind], parse_scope(level.title, known) or _UNKNOWN_PLACE
     upper = words.isupper() and (trailing or " " in words)
     if not (upper or _PLACE.search(words) or _CODE_FIRST.match(words)):
         return None
@@ -446,7 +409,7 @@ def _parse_line(
     if place[0] in ("town", "class", "all") or (where[1] and set(where[1]) <= set(place[1])):
         return None, where
     # A heading about another district than the section: the section may have ended before it.
-    return _UNPLACED, ("none", ())
+    return _UNPLACED, _UNKNOWN_PLACE
 
 
 def is_place(words: str, known: Mapping[str, District]) -> bool:
