@@ -83,9 +83,6 @@ _ELSEWHERE: Final = re.compile(
     re.IGNORECASE,
 )
 """Places next to a limit, or places that the words exclude."""
-_EVERYWHERE: Final = re.compile(
-    r"\b(?:in|within|for) (?:all|any|every|each) (?:other )?(?:zoning )?(?:districts?|zones?)\b", re.IGNORECASE
-)
 _PROPER: Final = r"[A-Z][\w/'’-]*(?: (?:(?:and|of|or|&) )?[A-Z0-9][\w/'’-]*){0,6}?"
 _NAME_ALONE: Final = re.compile(rf"{_LABEL}(?:[Tt]he )?(?P<name>{_PROPER}(?: (?:Districts?|Zones?))?)[.;,]?(?: and)?")
 _INLINE: Final = re.compile(
@@ -287,21 +284,9 @@ def codes_in_title(title: str, known: Mapping[str, District]) -> Sequence[str]:
     title = strip_elsewhere(title)
     if found := patterns.plain.findall(title):
         return list(dict.fromkeys(found))
-    code = patterns.names.get(plain_name(title))
-    return [code] if code is not None else find_places(title, known) or ()
-
-
-def find_places(said: str, known: Mapping[str, District]) -> Sequence[str] | None:
-    """Find the districts where a statement applies: ``in the R-1 and R-2 districts``.
-
-    None if it names no place, and empty if it applies in all districts.
-    """
-    found = [
-        code
-        for match in (_of_known(known).placed.finditer(strip_elsewhere(said)) if known else ())
-        for code in _known_codes(match["codes"], known)
-    ]
-    return list(dict.fromkeys(found)) or (() if known and _EVERYWHERE.search(said) else None)
+    if (code := patterns.names.get(plain_name(title))) is not None:
+        return [code]
+    return list(dict.fromkeys(code for run in patterns.placed.findall(title) for code in _known_codes(run, known)))
 
 
 def parse_leading_codes(words: str, known: Mapping[str, District]) -> tuple[Sequence[str], int]:
@@ -553,41 +538,3 @@ def _parse_item(section: Section, start: int, end: int, *, led: bool, within: bo
         return None
     name = _name(alone["name"])
     return District(name, name, section.key, *alone.span("name"), 0.9, "list")
-
-
-_DEVELOPMENT: Final = re.compile(
-    r"\b(?:planned|clustere?d?|conservation|in-?fill|mixed[ -]use|multi-?family|multiple[ -]family|hillside"
-    r"|open[ -]space|cottage|townhouses?|townhomes?|condominium|attached|compact|transit[ -]oriented"
-    r"|zero[ -]lot[ -]line|traditional[ -]neighbou?rhood)[ -]"
-    r"(?:[\w-]{1,40} ){0,2}?(?:developments?|subdivisions?|communit(?:y|ies)|projects?)\b"
-    r"|\boverlays?\b|\bP[UR]Ds?\b",
-    re.IGNORECASE,
-)
-
-
-def development_of(section: Section, known: Mapping[str, District], above: Sequence[Section]) -> str | None:
-    """Find the kind of development that a section is about, by heading: ``Planned unit developments``.
-
-    It is the section's own heading, or that of an ancestor if none between them is about a district.
-    """
-    for each in (section, *above):
-        if _DEVELOPMENT.search(each.title):
-            # "Uses in the Overlay", below the heading of an overlay, are those of its district.
-            own = re.search(r"\bthe \w+$", each.title) and any(codes_in_title(one.title, known) for one in above)
-            return None if own else each.title
-        if codes_in_title(each.title, known):
-            return None
-    return None
-
-
-def add_condition(
-    conditions: Sequence[str], kind: str | None, code: str, known: Mapping[str, District]
-) -> Sequence[str]:
-    """Add the section's `kind` of development to the conditions of a rule for the district `code`.
-
-    A district that is itself for planned developments, or an overlay, does not get the condition.
-    """
-    district = known.get(code)
-    if kind is None or kind in conditions or f"({code})" in kind:
-        return conditions
-    return conditions if district is not None and _DEVELOPMENT.search(district.name) else [*conditions, kind]

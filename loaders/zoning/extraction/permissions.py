@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from loaders.zoning.extraction.districts import District, add_condition, development_of
+from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.lines import Line, parse_lines
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.permission_levels import (
@@ -118,22 +118,19 @@ def find_permissions(
     other sections that explain the letters of its matrices. `scopes` are those of the section.
     """
     places = Places(section, known, above, scopes)
-    return [*_Lists(section, known, above, places).read(), *find_in_matrices(section, known, legends)]
+    return [*_Lists(section, known, places).read(), *find_in_matrices(section, known, legends)]
 
 
 class _Lists:
     """Reader of the lists of a section."""
 
-    def __init__(
-        self, section: Section, known: Mapping[str, District], above: Sequence[Section], places: Places
-    ) -> None:
-        self._section, self._text, self._known, self._above = section, section.text, known, above
+    def __init__(self, section: Section, known: Mapping[str, District], places: Places) -> None:
+        self._section, self._text, self._known = section, section.text, known
         self._places = places
         self._found: list[UsePermission] = []
         self._lists: dict[str, _List] = {}
         self._open: set[tuple[int, int]] = set()
         """Sentences that close lists with items for districts that are not known."""
-        self._kind = development_of(section, known, above)
 
     def read(self) -> Sequence[UsePermission]:
         """Read all lists."""
@@ -144,8 +141,7 @@ class _Lists:
         if root is None and NOT_USES.search(title) and not _is_of_district(title):
             root = Lead(None, title)
         self._read_lines(parse_lines(self._section, self._places.starts), root, None)
-        found = [each if self._kind is None else self._of_kind(each, self._kind) for each in self._found]
-        return [*found, *self._close()]
+        return [*self._found, *self._close()]
 
     def _read_lines(self, lines: Sequence[Line], above: Lead | None, lead: Lead | None) -> None:
         """Read lines of one depth. `above` is the lead of the line above them, `lead` that of a list among them."""
@@ -374,12 +370,6 @@ class _Lists:
             )
             for code in codes
         ]  # fmt: skip
-
-    def _of_kind(self, each: UsePermission, kind: str) -> UsePermission:
-        """Add the condition that the use is part of a `kind` of development to a permission."""
-        conditions = add_condition(each.conditions, kind, each.district, self._known)
-        limited = each.level == "byRight" and conditions is not each.conditions
-        return replace(each, level="byRightWithConditions" if limited else each.level, conditions=conditions)
 
     def _close(self) -> Iterator[UsePermission]:
         """Yield the uses that a closed list prohibits, for each district whose lists in the section are read whole."""

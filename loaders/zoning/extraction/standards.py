@@ -23,9 +23,7 @@ from loaders.zoning.extraction.dimensions import (
 )
 from loaders.zoning.extraction.districts import (
     District,
-    add_condition,
     codes_in_title,
-    development_of,
     parse_leading_codes,
 )
 from loaders.zoning.extraction.lines import Line, parse_lines
@@ -127,19 +125,7 @@ def find_standards(
     `scopes` are those of the section.
     """
     places = Places(section, known, above, scopes)
-    found = [*_find_in_lines(section, known, above, places), *find_in_tables(section, known, places)]
-    kind = development_of(section, known, above) if found else None
-    return found if kind is None else [each for standard in found for each in _of_kind(standard, kind, known)]
-
-
-def _of_kind(standard: Standard, kind: str, known: Mapping[str, District]) -> Iterator[Standard]:
-    """Split a standard: the districts that are for such developments themselves do not get the condition."""
-    own = [code for code in standard.districts if not add_condition((), kind, code, known)]
-    others = [code for code in standard.districts if code not in own]
-    if own or not others:
-        yield replace(standard, districts=tuple(own))
-    if others:
-        yield replace(standard, districts=tuple(others), conditions=[*standard.conditions, kind])
+    return [*_find_in_lines(section, known, above, places), *find_in_tables(section, known, places)]
 
 
 def _find_in_lines(

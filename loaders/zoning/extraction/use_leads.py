@@ -10,6 +10,7 @@ from typing import Final
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permission_levels import Level, find_review, is_conditional, level_of
+from loaders.zoning.extraction.section_scope import parse_scope
 from loaders.zoning.extraction.use_items import VERB
 
 _WORD: Final = (
@@ -177,8 +178,8 @@ def parse_sentence(said: str, first: int, last: int, known: Mapping[str, Distric
     """Parse a sentence that announces a list. With `listed`, it is itself in a list of uses."""
     if not (_ABOUT_USES.search(said) or (listed and FOLLOWING.match(said))) or _OTHER_LIST.search(said):
         return None
-    places = naming.find_places(said, known)
-    districts = list(known) if places is not None and not places else places
+    place = parse_scope(said, known)
+    districts = None if place is None else list(known) if place[0] == "all" else place[1] or None
     limit = _LEAD_LIMIT.search(said)
     if limit is not None and ANNOUNCES.search(limit[0][:30]):
         limit = None
