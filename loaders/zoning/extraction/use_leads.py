@@ -178,8 +178,8 @@ def parse_sentence(said: str, first: int, last: int, known: Mapping[str, Distric
     """Parse a sentence that announces a list. With `listed`, it is itself in a list of uses."""
     if not (_ABOUT_USES.search(said) or (listed and FOLLOWING.match(said))) or _OTHER_LIST.search(said):
         return None
-    place = parse_scope(said, known)
-    districts = None if place is None else list(known) if place[0] == "all" else place[1] or None
+    kind, codes = parse_scope(said, known) or ("none", ())
+    districts = tuple(known) if kind == "all" else codes if kind == "districts" else None
     limit = _LEAD_LIMIT.search(said)
     if limit is not None and ANNOUNCES.search(limit[0][:30]):
         limit = None
