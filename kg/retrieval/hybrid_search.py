@@ -569,7 +569,7 @@ def _is_first(favoured: _Favoured | None) -> Callable[[Found], bool] | None:
 
 def list_narrow(reader: Reader, scope: Scope) -> Mapping[str, str] | None:
     """List all units in scope with their documents, or None if there are more than `NARROW`."""
-    if not scope.terms and reader.kg.search.status().units > NARROW:
+    if not scope.terms and reader.kg.search.count_units() > NARROW:
         return None
 
     listed = list_units(reader, scope, NARROW)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -82,20 +82,34 @@ class EdgeIndex(RestartedProcess):
         self._has_ranked = False
         self._known = IndexStatus(0, 0, 0, settings.model)
         """The counts as last read."""
+        self._changes = 0
+        """Starts of the process, and replacements and removals that began or ended."""
+        self._units, self._counted_at = 0, -1
+        """The number of units, and of the changes before it was read."""
         self._missing = 0
         """Graphs of the store that the index lacks, as noted last."""
 
     def replace(self, graphs: Mapping[str, GraphUnits]) -> None:
         """Replace the units of these graphs; the new ones are searchable by text on return."""
-        with self._writing:
+        with self._changing():
             for part in _split_replacement(graphs):
                 self._retry(partial(_replace, part=part))
 
     def remove(self, graphs: Iterable[str]) -> None:
         """Delete all units of these graphs."""
-        with self._writing:
+        with self._changing():
             for part in _split_list(list(graphs), _GRAPHS_PER_REPLACEMENT):
                 self._retry(partial(_remove, graphs=part))
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Write in the block, alone."""
+        with self._writing:
+            self._changes += 1
+            try:
+                yield
+            finally:
+                self._changes += 1
 
     def state(self) -> dict[str, str]:
         """Return the content hash of each graph in the index; a graph with an interrupted replacement has none."""
@@ -219,6 +233,16 @@ class EdgeIndex(RestartedProcess):
                 return replace(self._known, problem=str(error))
         return self._known
 
+    def count_units(self) -> int:
+        """Return the number of units, as `status` does; asks the process only if there was a write since."""
+        changes = self._changes
+        if self._counted_at != changes:
+            status = self.status()
+            if status.problem is not None:
+                return status.units
+            self._units, self._counted_at = status.units, changes
+        return self._units
+
     def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
         """Block until no vector is pending, or raise ModelError when none can be made."""
         # Until the embedder is open, it is unknown whether the stored vectors are of its model.
@@ -272,6 +296,7 @@ class EdgeIndex(RestartedProcess):
         return memory.prefer_jemalloc(self.command)
 
     def _open(self, connection: Connection) -> None:
+        self._changes += 1
         connection.call("open", OPENING_S, folder=str(self._path), settings=self._model_settings())
 
     def _model_settings(self) -> dict[str, Any]:

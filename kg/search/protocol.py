@@ -222,6 +222,10 @@ class SearchIndex(Protocol):
         """Return counts, with the problem if the index does not answer; never waits for work in progress."""
         ...
 
+    def count_units(self) -> int:
+        """Return the number of units, or without an answer the last one known."""
+        ...
+
     def wait(self, progress: Callable[[IndexStatus], None] | None = None) -> None:
         """Block until no vector is pending. Raises ModelError if vectors cannot be computed."""
         ...

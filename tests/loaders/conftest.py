@@ -44,6 +44,9 @@ class MemoryIndex:
     def embed(self, texts: Iterable[str]) -> None:
         """There is no embedding model."""
 
+    def count_units(self) -> int:
+        return self.status().units
+
     def status(self) -> IndexStatus:
         count = sum(len(graph.units) for graph in self.graphs.values())
         return IndexStatus(count, count, len(self.graphs), "none")

@@ -91,6 +91,23 @@ class TestReplace(Answers):
         assert index.rank("second third", limit=9, units=["urn:d:a#p=1"]).candidates[0].bm25 == 0
         assert index.rank("changed", limit=1, units=["urn:d:a#p=1"]).candidates[0].bm25 > 0
 
+    def test_units_are_counted_again_after_a_write_and_a_restart(
+        self, index: WordIndex, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: list[int] = []
+        ask = index.status
+        monkeypatch.setattr(index, "status", lambda: asked.append(1) or ask())
+        index.replace(graph_units("a", "first", "second"))
+        assert [index.count_units(), index.count_units()] == [2, 2]
+        assert len(asked) == 1
+        index.remove(["urn:g:a"])
+        assert [index.count_units(), index.count_units()] == [0, 0]
+        kill(index)
+        until(lambda: index.status().problem is None)
+        asked.clear()
+        assert index.count_units() == 0
+        assert len(asked) == 1
+
     def test_a_graph_without_units_is_known_by_its_hash(self, index: WordIndex) -> None:
         index.replace(graph_units("empty"))
         assert index.state() == {"urn:g:empty": "1"}

@@ -242,6 +242,9 @@ class WordIndex:
     def embed(self, texts: Sequence[str]) -> list[list[float]] | None:
         return None
 
+    def count_units(self) -> int:
+        return len(self.units)
+
     def status(self) -> IndexStatus:
         return IndexStatus(len(self.units), 3, 1, "words", self.embedder_error)
 
