@@ -47,6 +47,8 @@ _ALIKE: Final = {
 _WORDINGS: Final = {
     tuple(wording.split()): name for name, wordings in _ALIKE.items() for wording in wordings.split(", ")
 }
+_QUANTIFIERS: Final = re.compile(r"^\s*\w+ \(\d+\) |\b(?:per|on (?:each|any one)) (?:lot|parcel)\b", re.IGNORECASE)
+"""How many of a use there may be: ``One (1) single residence dwelling per lot``."""
 _MORE: Final = re.compile(r"(\d)\s*\+")
 _LONGEST: Final = max(map(len, _WORDINGS))
 _FAMILIES: Final = frozenset({"one-family", "two-family", "three-family", "four-family", "multifamily"})
@@ -56,7 +58,8 @@ _FIRST: Final = frozenset(wording[0] for wording in _WORDINGS)
 
 def parse_use_kinds(text: str) -> frozenset[str]:
     """Parse the name of a use into words, with the wordings of `_ALIKE` replaced by their names. Order is lost."""
-    words = tuple(singular(word) for word in fold(_MORE.sub(r"\1 or more ", text)).split())
+    plain = _MORE.sub(r"\1 or more ", _QUANTIFIERS.sub("", text))
+    words = tuple(singular(word) for word in fold(plain).split())
     if words in _HOUSES:
         return frozenset({"one-family", "dwelling"})
     found = {name or words[start] for start, _, name in find_wordings(words)}

@@ -45,11 +45,18 @@ _CHARACTERS: Final = 420
 """Maximum characters of a passage, if its first sentence is not longer."""
 _LONGEST: Final = 1_200
 """Maximum characters of a passage."""
+_MORE: Final = 300
+"""Maximum size, in tokens, of the other lines of a section that have as many of the words asked for."""
+_LEADS: Final = 3
+"""Maximum leads of a line: that of the list it is in, and of those that this list is in."""
 _MARKS: Final = 8
 _TOWN: Final = 0.4
 """Factor of the score of a section that no heading gives a district, where a district was asked for."""
 _DEFINING: Final = 0.5
 """Factor of the score of a section with definitions, which govern no district."""
+_LISTING: Final = 1.5
+"""Factor of the score of the sections of the districts with their uses: these govern a use that they do not list."""
+_OF_USES: Final = re.compile(r"\buses\b", re.IGNORECASE)
 _DEFINITIONS: Final = re.compile(r"\bdefin(?:itions?|ed)\b", re.IGNORECASE)
 _KIND_WORDS: Final[Mapping[RuleKind, str]] = {
     "permission": "permitted uses conditional special prohibited",
@@ -134,7 +141,8 @@ def find_law(
     size = 0
     for each in ranked[:MOST_PASSAGES]:
         scopes = () if districts is None else all_scopes.get(each.section, ())
-        passage = _quote(index, each.section, terms, [each for each in scopes if each.includes(districts or ())])
+        own = [each for each in scopes if each.includes(districts or ())]
+        passage = _quote(index, each.section, terms, own, 2 * min(tokens, _MORE))
         size += tokens_of(passage)
         if passages and size > tokens:
             break
@@ -165,6 +173,8 @@ def rank_governing(
     elif words and (own := _find_headed(tree, words).intersection(units)):
         factors = {section: 1.0 if section in own else _TOWN for section in units}
     for section in factors:
+        if kind == "permission" and section in own and _OF_USES.search(tree.sections[section].title) is not None:
+            factors[section] *= _LISTING
         if _DEFINITIONS.search(build_heading_path(tree, section)) is not None:
             factors[section] *= _DEFINING
     terms = _build_terms(kind, asked)
@@ -228,8 +238,13 @@ def _to_words(text: str) -> frozenset[str]:
     return frozenset(singular(word) for word in fold(_DISTRICT_WORD.sub("", text)).split())
 
 
-def _quote(index: SectionIndex, section: str, terms: Mapping[str, float], scopes: Sequence[Scope]) -> Passage:
-    """Quote the passage of a section, in these scopes if any, that has most of the words asked for, else the first."""
+def _quote(
+    index: SectionIndex, section: str, terms: Mapping[str, float], scopes: Sequence[Scope], more: int
+) -> Passage:
+    """Quote the passage of a section, in these scopes if any, that has most of the words asked for, else the first.
+
+    Other lines with as many of these words are quoted too, with at most `more` characters: the rule for other cases.
+    """
     text = index.texts[section]
     terms = {term: weight for term, weight in terms.items() if weight > _KIND_WEIGHT}
     lines = [
@@ -238,13 +253,20 @@ def _quote(index: SectionIndex, section: str, terms: Mapping[str, float], scopes
     lines = lines or list(split_lines(text))
     found = [_weigh(index, terms, text[start:end]) for start, end in lines]
     at = max(range(len(lines)), key=lambda number: (found[number], -number)) if any(found) else 0
+    best = found[at]
     start, end = lines[at]
     while at + 1 < len(lines) and lines[at + 1][1] - start <= _CHARACTERS and lines[at + 1][0] - end <= 2:
         at += 1
         end = lines[at][1]
-    quotes = [_to_span(text, start, end)]
-    if (lead := _find_lead(text, lines, start)) is not None:
-        quotes.insert(0, _to_span(text, *lead))
+    quoted = {*_find_leads(text, lines, start), (start, end)}
+    for (first, last), weight in zip(lines[at + 1 :], found[at + 1 :], strict=True):
+        if best and weight >= best:
+            added = {*_find_leads(text, lines, first), (first, last)} - quoted
+            more -= sum(last - first for first, last in added)
+            if more < 0:
+                break
+            quoted |= added
+    quotes = [_to_span(text, *each) for each in sorted(quoted) if each == (start, end) or not start <= each[0] < end]
     marks = [
         (quote.start + word.start, quote.start + word.end)
         for quote in quotes
@@ -287,6 +309,15 @@ def split_lines(text: str) -> Iterator[tuple[int, int]]:
 def _weigh(index: SectionIndex, terms: Mapping[str, float], words: str) -> float:
     present = {word.term for word in find_terms(words)}
     return sum(weight * index.words.get_rarity(term) for term, weight in terms.items() if term in present)
+
+
+def _find_leads(text: str, lines: Sequence[tuple[int, int]], start: int) -> Iterator[tuple[int, int]]:
+    """Yield the lines that introduce the list in which a line is an item, innermost first."""
+    for _ in range(_LEADS):
+        if (lead := _find_lead(text, lines, start)) is None:
+            return
+        yield lead
+        start = lead[0]
 
 
 def _find_lead(text: str, lines: Sequence[tuple[int, int]], start: int) -> tuple[int, int] | None:

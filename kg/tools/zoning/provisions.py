@@ -67,6 +67,9 @@ _NOT_LISTED: Final = (
     "No use of this name is in the list of the district, which was read whole, and the quoted sentence prohibits the "
     "rest. It may be listed under another name, or permitted by another section: see law."
 )
+_CLOSED: Final = (
+    " Lists of some districts, which were read whole, prohibit the uses that are not in them: ask with a district."
+)
 _UNNAMED: Final = "unnamed"
 """The type of a cell that is not one number of a known dimension."""
 SHOWN_ODDS: Final = 5
@@ -321,9 +324,12 @@ def _find_uses(asked: _Asked, use: str) -> Mapping[str, Named]:
         }
         return find_named("use", use, plain, asked.place, asked.notes)
     except NotFoundError as error:
+        plain_error = str(error).removesuffix(UNRECORDED)
         if not asked.is_governed():
+            if any(fold(each.name) == _UNLISTED for each in asked.words.uses.values()):
+                raise NotFoundError(f"{plain_error}{_CLOSED}") from None
             raise
-        asked.notes.append(str(error).removesuffix(UNRECORDED))
+        asked.notes.append(plain_error)
         return {}
 
 

@@ -120,6 +120,21 @@ def test_an_item_of_a_list_is_quoted_with_its_lead(kg: KnowledgeGraph) -> None:
     assert [quote.text for quote in passage.quotes] == ["The following uses are prohibited:", "9. Kilns."]
 
 
+def test_rules_for_other_cases_are_quoted_with_all_the_leads_of_their_lists(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Case Cairn", "state": "UT"}
+    filler = "".join(
+        f"{number}. Benches of sort {number} stand at the path, so that guests rest.\n" for number in "456"
+    )
+    leads = "The following apply to lots that:\n", "3. Abut one of these streets:\n", "In all other cases:\n"
+    low, high = "A. A height of 20 feet.\n", "1. A height of 60 feet.\n"
+    text = f"{leads[0]}1. Are small; and\n{leads[1]}Oak Street\n{low}{filler * 3}{leads[2]}{high}"
+    kg_ingest_code_section(kg, **town, section_id="1", title="R-1 Cottage District", level=1, raw_content=text)
+    [passage] = kg_query_standards(kg, **town, district="R-1", standard_type="height").law
+    said = "\n".join(quote.text for quote in passage.quotes)
+    assert all(each.strip() in said for each in (*leads, low, high))
+    assert [quote.start for quote in passage.quotes] == sorted(quote.start for quote in passage.quotes)
+
+
 @given(st.text(alphabet="ab.;:()1 \n", max_size=900))
 def test_a_text_is_split_without_loss(text: str) -> None:
     pieces = list(split_lines(text))

@@ -341,6 +341,7 @@ def test_only_what_is_alike_is_called_near(text: str, says: str) -> None:
 def test_a_bank_is_a_financial_institution() -> None:
     assert parse_use_kinds("bank") == parse_use_kinds("Financial Institutions")
     assert parse_use_kinds("bank") != parse_use_kinds("river bank")
+    assert parse_use_kinds("One (1) single residence dwelling per lot") == parse_use_kinds("single-family dwelling")
 
 
 # Terms
