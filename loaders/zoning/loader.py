@@ -37,8 +37,6 @@ class _ParsedCode:
     code: Code
     file: File
     shared: Authorities
-    files: Mapping[str, File]
-    """Files of single sections, by `Section.file`."""
 
 
 @dataclass(slots=True)
@@ -54,20 +52,16 @@ class Reading:
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> Reading:
         """Build a reading from loader options. Raises InvalidInputError for an invalid option."""
-        state = options.get("state")
-        if state is not None:
-            try:
-                state = state_code(state)
-            except RecordError as error:
-                raise InvalidInputError(f"--state: {error}") from error
-        name = options.get("municipality")
-        if name is not None:
-            try:
+        name, state, mapping = (options.get(each) for each in ("municipality", "state", "mapping"))
+        option = "state"
+        try:
+            state = None if state is None else state_code(state)
+            option = "municipality"
+            if name is not None:
                 municipality_key(name, state or "UT")
-            except RecordError as error:
-                raise InvalidInputError(f"--municipality: {error}") from error
-        given = options.get("mapping")
-        return cls(name, state, table_mapping.load(Path(given)) if given is not None else None)
+        except RecordError as error:
+            raise InvalidInputError(f"--{option}: {error}") from error
+        return cls(name, state, None if mapping is None else table_mapping.load(Path(mapping)))
 
     def read(self, files: Sequence[File]) -> Iterator[Item]:
         """Yield the records of `files`, with rejections and notices.
@@ -82,7 +76,7 @@ class Reading:
         for each in found.inputs:
             file = by_path[each.path]
             try:
-                codes.append(self._code(each, file, by_path))
+                codes.append(self._code(each, file))
             except (SourceError, RecordError) as error:
                 yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
         self.codes.sections = defaultdict(dict)
@@ -93,52 +87,43 @@ class Reading:
                 own.setdefault(section.key, section)
         yielded: dict[NamedNode, SourceGraph] = {}
         for one in codes:
-            yield from self._records(one, yielded)
-        parts = {path for each in found.inputs for path in each.parts}
+            yield from self._records(one, by_path, yielded)
         for path in found.others:
-            if path not in parts:
-                yield from self._table(by_path[path])
+            yield from self._table(by_path[path])
 
-    def _code(self, given: input_files.Input, file: File, by_path: Mapping[Path, File]) -> _ParsedCode:
+    def _code(self, given: input_files.Input, file: File) -> _ParsedCode:
         code, beside = given.read(), _load_settings(file)
         name = code.municipality or self.municipality or beside.municipality
         state = code.state or self.state or beside.state
         if name is None or state is None:
-            lacking = [what for what, value in (("municipality", name), ("state", state)) if value is None]
+            lacking = [what for what, value in {"municipality": name, "state": state}.items() if value is None]
             raise RecordError(
                 f"The file does not name its {' and '.join(lacking)}. Pass "
                 f"{' and '.join(f'--{what}' for what in lacking)}, or add {file.path.stem}.toml next to it: "
                 '[jurisdiction] name = "...", state = "..."'
             )
-        folder = given.path.parent
-        files = {path.relative_to(folder).as_posix(): by_path[path] for path in given.parts if path in by_path}
-        return _ParsedCode(code, file, Authorities(name, state), files)
+        return _ParsedCode(code, file, Authorities(name, state))
 
-    def _records(self, one: _ParsedCode, yielded: dict[NamedNode, SourceGraph]) -> Iterator[Item]:
+    def _records(
+        self, one: _ParsedCode, by_path: Mapping[Path, File], yielded: dict[NamedNode, SourceGraph]
+    ) -> Iterator[Item]:
         code, source = one.code, one.file.snapshot.source
         yield Notice(f"{source}: a code of {one.shared.name}, {len(code.sections):,} sections")
         if (contradicted := self._describe_conflicts(code, one.shared)) is not None:
             yield Notice(f"{source}: {contradicted}", warning=True)
-        for warning in code.warnings:
+        empty = not (code.sections or code.permissions or code.standards or code.definitions)
+        for warning in (*code.warnings, *([f"{source}: The code has no sections."] if empty else ())):
             yield Notice(warning, warning=True)
-        if not code.sections and not (code.permissions or code.standards or code.definitions):
-            yield Notice(f"{source}: The code has no sections.", warning=True)
         for section in code.sections:
-            file = one.files.get(section.file or "", one.file)
+            file = by_path.get(one.file.path.parent / (section.file or ""), one.file)
             record = build_section_record(DOMAIN, section, one.shared.copy(), Origin(file.snapshot))
             graph = mint("graph", "src", DOMAIN, *record.key)
             # Several files of a code may repeat the levels above their sections.
             if yielded.setdefault(graph, record) is not record and yielded[graph].quads == record.quads:
                 continue
             yield record
-        stated = build_statements_record(
-            DOMAIN,
-            one.file.path.stem,
-            code,
-            one.shared.copy(),
-            Origin(one.file.snapshot),
-            list(self.codes.sections[one.shared.key]),
-        )
+        origin, keys = Origin(one.file.snapshot), list(self.codes.sections[one.shared.key])
+        stated = build_statements_record(DOMAIN, one.file.path.stem, code, one.shared.copy(), origin, keys)
         if stated is not None:
             yield stated
 
@@ -154,10 +139,9 @@ class Reading:
         return f"The file names {' and '.join(told)}. It is loaded as {key}." if told else None
 
     def _table(self, file: File) -> Iterator[Item]:
-        if file.path.suffix.lower() not in table_records.FORMATS:
-            yield Rejection(file.path.name, f"{file.path}: Not a code or a table.", (Origin(file.snapshot),))
-            return
         try:
+            if file.path.suffix.lower() not in table_records.FORMATS:
+                raise SourceError(f"{file.path}: Not a code or a table.")
             beside = _load_settings(file)
             chosen = self.mapping or beside.mapping
             where = self.municipality or beside.municipality, self.state or beside.state

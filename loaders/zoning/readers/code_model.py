@@ -20,8 +20,8 @@ other files are read:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 DOMAIN: Final = "zoning"
@@ -188,7 +188,7 @@ class DimensionalStandard:
     standard_type: str
     value: str
     """In the source's own words or digits."""
-    unit: str
+    unit: str = ""
     section_ref: str | None = None
 
 
@@ -216,10 +216,5 @@ class Code:
     permissions: Sequence[UsePermission] = ()
     standards: Sequence[DimensionalStandard] = ()
     definitions: Sequence[Definition] = ()
-    warnings: Sequence[str] = field(default_factory=tuple)
+    warnings: Sequence[str] = ()
     """Repairs, omissions and contradictions, each with its location."""
-
-    def leaves(self) -> Iterator[Section]:
-        """Yield the sections without children."""
-        parents = {section.parent for section in self.sections}
-        return (section for section in self.sections if section.key not in parents)

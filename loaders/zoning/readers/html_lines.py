@@ -3,50 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from typing import Final, Protocol
+from typing import Final
 
 from lxml import etree
 
 from loaders.readers.html import BLOCKS, HIDDEN
-from loaders.readers.html_tree import build_table, list_label, normalize_space, number_items, text_pieces
+from loaders.readers.html_tree import build_table, list_label, normalize_space, number_items
 from loaders.zoning.readers.code_model import Note
 from loaders.zoning.readers.outline import Item
 from loaders.zoning.readers.text_builder import Body
-
-
-class Sections(Protocol):
-    """Receiver of the start and the end of each ``<section>``."""
-
-    def enter(self, element: etree._Element) -> None:
-        """Called at the start of an element."""
-
-    def leave(self, element: etree._Element) -> None:
-        """Called at the end of an element."""
-
-    def in_table(self, table: etree._Element) -> bool:
-        """Check whether a table is used for page layout, with sections in it."""
-
-
-Line = Callable[[str, etree._Element], bool]
-"""Receives a line and the element that contains it, and returns whether it has consumed the line."""
-
-
-def write(
-    element: etree._Element,
-    body: Callable[[], Body],
-    taken: Line,
-    sections: Sections | None = None,
-) -> None:
-    """Write the content of an element to the current body, except the lines that `taken` consumes.
-
-    `sections` is called for each ``<section>`` in it.
-    """
-    writer = _Writer(body, taken, sections)
-    writer.inside(element)
-    if writer.labels:
-        body().add(" ".join(writer.labels))
-
 
 _NOTES: Final = {
     "historynote": "History",
@@ -61,123 +26,105 @@ _LABEL: Final = re.compile(r"incr\d{1,2}")
 """The class of a paragraph, in the markup of Municode, that is the label of the next one."""
 
 
-def _extend(run: list[str], words: str | None) -> None:
-    # White space before the first word of a run is not part of it.
-    if words and (run or not words.isspace()):
-        run.append(words)
+class Writer:
+    """Writes elements as lines and tables of a body. A subclass may consume lines, and change the body."""
 
-
-class _Writer:
-    def __init__(self, body: Callable[[], Body], taken: Line, sections: Sections | None) -> None:
-        self.body, self.taken, self.sections = body, taken, sections
-        self.labels: list[str] = []
+    def __init__(self) -> None:
+        self._body = Body()
+        self._labels: list[str] = []
         """Labels of the paragraph that follows."""
+        self._path: tuple[str, ...] = ()
+        """Labels of the open items of lists."""
 
-    def line(self, text: str, element: etree._Element) -> None:
-        if not text:
-            return
+    def body(self) -> Body:
+        """Get the current body."""
+        return self._body
+
+    def take(self, text: str, element: etree._Element) -> bool:
+        """Receive a line and the element that contains it, and return whether it is consumed."""
+        return False
+
+    def enter(self, section: etree._Element) -> None:
+        """Called at the start of a ``<section>``."""
+
+    def leave(self, section: etree._Element) -> None:
+        """Called at the end of a ``<section>``."""
+
+    def is_layout(self, table: etree._Element) -> bool:
+        """Check whether a table is used for page layout, with sections in it."""
+        return False
+
+    def write(self, root: etree._Element) -> None:
+        """Write all content of an element."""
+        self._inside(root)
+        if self._labels:
+            self.body().add(" ".join(self._labels))
+
+    def _lines(self, run: list[str], element: etree._Element) -> None:
+        """Write the text collected between two blocks, which is a paragraph of its own."""
+        text = "".join(run)
+        run.clear()
+        for part in text.split("\v"):
+            if words := normalize_space(part):
+                self._line(words, element)
+
+    def _line(self, text: str, element: etree._Element) -> None:
         styles = (element.get("class") or "").split()
         kind = next((kind for start, kind in _NOTES.items() if any(each.startswith(start) for each in styles)), None)
         if kind is not None:
             self.body().notes.append(Note(text, kind))
         elif any(_LABEL.fullmatch(each) for each in styles):
-            self.labels.append(text)
+            self._labels.append(text)
         else:
-            text = " ".join((*self.labels, text))
-            self.labels.clear()
-            if not self.taken(text, element):
+            text = " ".join((*self._labels, text))
+            self._labels.clear()
+            if not self.take(text, element):
                 self.body().add(text)
 
-    def lines(self, run: list[str], element: etree._Element) -> None:
-        """Write the text collected between two blocks."""
-        text = "".join(run)
-        run.clear()
-        for part in text.split("\v"):
-            self.line(normalize_space(part), element)
-
-    def inside(self, element: etree._Element) -> None:
-        """Write the content of an element. Text between blocks is a paragraph of its own."""
-        # An explicit stack: broken HTML nests more deeply than Python's recursion limit.
-        waiting: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
+    def _inside(self, root: etree._Element) -> None:
         run: list[str] = []
-        _extend(run, element.text)
-        while waiting:
-            parent, children = waiting[-1]
-            child = next(children, None)
-            if child is None:
-                waiting.pop()
-                if run and parent.tag in BLOCKS:
-                    self.lines(run, parent)
-                if parent.tag == "section" and self.sections is not None and waiting:
-                    self.sections.leave(parent)
-                if waiting:
-                    _extend(run, parent.tail)
-                continue
-            tag = child.tag
+        walk = etree.iterwalk(root, events=("start", "end"))
+        around = [root]
+        for event, element in walk:
+            tag = element.tag
             if tag in BLOCKS:
-                if run:
-                    self.lines(run, parent)
-                if tag == "section" and self.sections is not None:
-                    self.sections.enter(child)
-                    _extend(run, child.text)
-                    waiting.append((child, iter(child)))
-                    continue
-                if tag == "table" and (self.sections is None or not self.sections.in_table(child)):
-                    self.body().table(build_table(child))
-                elif tag == "ol":
-                    self.numbered(child, ())
-                elif len(child) == 0:
-                    if child.text:
-                        self.line(normalize_space(child.text), child)
-                else:
-                    _extend(run, child.text)
-                    waiting.append((child, iter(child)))
-                    continue
+                self._lines(run, element if event == "end" else around[-1])
+            if event == "end":
+                around.pop()
+                if tag == "section":
+                    self.leave(element)
+                if element is not root:
+                    run.append(element.tail or "")
+                continue
+            around.append(element)
+            if tag in HIDDEN:
+                walk.skip_subtree()
             elif tag == "br":
                 run.append("\v")
-            elif tag not in HIDDEN:
-                run.append(child.text or "")
-                if len(child):
-                    waiting.append((child, iter(child)))
-                    continue
-            _extend(run, child.tail)
-        if run:
-            self.lines(run, element)
+            elif tag == "table" and not self.is_layout(element):
+                self.body().table(build_table(element))
+                walk.skip_subtree()
+            elif tag == "ol":
+                self._numbered(element)
+                walk.skip_subtree()
+            else:
+                if tag == "section":
+                    self.enter(element)
+                run.append(element.text or "")
+        self._lines(run, root)
 
-    def numbered(self, element: etree._Element, path: tuple[str, ...]) -> None:
+    def _numbered(self, element: etree._Element) -> None:
         """Write a list that a browser numbers, and record the label of each item."""
-        numbers = number_items(element)
-        self.line(normalize_space(element.text or ""), element)
+        numbers, outer = number_items(element), self._path
+        self._lines([element.text or ""], element)
         for child in element:
-            if child.tag != "li":
-                if child.tag == "ol":
-                    self.numbered(child, path)
-                elif child.tag not in HIDDEN:
-                    self.wrapped(child, path)
-                self.line(normalize_space(child.tail or ""), element)
-                continue
             body = self.body()
-            first, count = body.length + (1 if body.lines else 0), len(body.lines)
-            at = len(body.items)
-            own = (*path, list_label(child.get("type") or element.get("type") or "1", numbers[child]))
-            self.wrapped(child, own)
-            if self.body() is body and len(body.lines) > count:
-                body.items.insert(at, Item(own, first, body.length))
-            self.line(normalize_space(child.tail or ""), element)
-
-    def wrapped(self, element: etree._Element, path: tuple[str, ...]) -> None:
-        if not any(child.tag == "ol" for child in element):
-            self.inside(element)
-            return
-        run = [element.text or ""]
-        for child in element:
-            if child.tag == "ol":
-                self.lines(run, element)
-                self.numbered(child, path)
-            elif child.tag in BLOCKS:
-                self.lines(run, element)
-                self.inside(child)
-            elif child.tag not in HIDDEN:
-                run += text_pieces(child)
-            run.append(child.tail or "")
-        self.lines(run, element)
+            first, count, at = body.next_start, len(body.lines), len(body.items)
+            if child.tag == "li":
+                label = list_label(child.get("type") or element.get("type") or "1", numbers[child])
+                self._path = (*outer, label)
+            self._inside(child)
+            if child.tag == "li" and self.body() is body and len(body.lines) > count:
+                body.items.insert(at, Item(self._path, first, body.length))
+            self._path = outer
+            self._lines([child.tail or ""], element)

@@ -14,8 +14,9 @@ and ``definitions``, or only the list of sections:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, fields, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from kg.errors import RecordError, SourceError
@@ -35,11 +36,13 @@ LISTS: Final = ("sections", "permissions", "standards", "definitions")
 _MARKUP: Final = re.compile(
     r"\s*<(?:!doctype|html|body|section|article|div|p|h[1-6]|ul|ol|dl|table|span)\b", re.IGNORECASE
 )
+_LINE: Final = re.compile(r"\S(?:.*\S)?")
 _LARGEST: Final = 1_000_000_000
 _T = TypeVar("_T")
+_Statement = TypeVar("_Statement", UsePermission, DimensionalStandard, Definition)
 
 
-def parse(data: bytes, name: str, *, municipality: str | None = None, state: str | None = None) -> Code:
+def parse(data: bytes, name: str) -> Code:
     """Parse a JSON file into a code. Raises SourceError for a file without these lists.
 
     An invalid entry is skipped, with a warning.
@@ -51,18 +54,18 @@ def parse(data: bytes, name: str, *, municipality: str | None = None, state: str
         raise SourceError(f"{name}: None of the lists {', '.join(LISTS)} found.")
     told = [*warnings]
     left_out = LeftOut()
-    sections = _sections([*_each(given, "sections", name, told, lambda entry: _section(entry, left_out))], told)
+    entries = [*_each(given, "sections", told, lambda entry: _section(entry, left_out))]
+    sections = build_sections(link_parents(entries, told), told)
     told += left_out.describe()
-    said = {key: given.get(key) for key in ("municipality", "state", "updated")}
-    strings = {key: value for key, value in said.items() if isinstance(value, str) and value.strip()}
+    strings = {key: value for key, value in given.items() if isinstance(value, str) and value.strip()}
     return Code(
-        municipality or strings.get("municipality"),
-        state or strings.get("state"),
+        strings.get("municipality"),
+        strings.get("state"),
         sections,
         strings.get("updated"),
-        tuple(_each(given, "permissions", name, told, parse_permission)),
-        tuple(_each(given, "standards", name, told, parse_standard)),
-        tuple(_each(given, "definitions", name, told, parse_definition)),
+        tuple(_each(given, "permissions", told, parse_permission)),
+        tuple(_each(given, "standards", told, parse_standard)),
+        tuple(_each(given, "definitions", told, parse_definition)),
         prefix_warnings(told, name),
     )
 
@@ -73,13 +76,11 @@ def is_code(given: object) -> bool:
 
 
 def _each(
-    given: Mapping[str, Any], part: str, name: str, warnings: list[str], read: Callable[[Mapping[str, Any]], _T]
+    given: Mapping[str, Any], part: str, warnings: list[str], read: Callable[[Mapping[str, Any]], _T]
 ) -> Iterator[_T]:
     entries = given.get(part)
-    if entries is None:
-        return
     if not isinstance(entries, list):
-        warnings.append(f"{name}: {quoted(part)} is skipped. It is not a list.")
+        warnings += [] if entries is None else [f"{quoted(part)} is skipped. It is not a list."]
         return
     for number, entry in enumerate(entries, 1):
         try:
@@ -87,7 +88,7 @@ def _each(
                 raise RecordError("It is not an object.")
             yield read(entry)
         except RecordError as error:
-            warnings.append(f"{name}: Entry {number} of {quoted(part)} is skipped: {error}")
+            warnings.append(f"Entry {number} of {quoted(part)} is skipped: {error}")
 
 
 def _words(entry: Mapping[str, Any], name: str) -> str:
@@ -107,35 +108,25 @@ def _maybe(entry: Mapping[str, Any], name: str) -> str | None:
     return text if text is not None and text.strip() else None
 
 
-def parse_permission(entry: Mapping[str, Any]) -> UsePermission:
-    """Parse a use permission. Raises RecordError for missing fields."""
-    conditions = entry.get("conditions")
-    listed = conditions if isinstance(conditions, list) else [conditions]
-    given = [_maybe({"conditions": each}, "conditions") for each in listed]
-    return UsePermission(
-        _words(entry, "district"),
-        _words(entry, "use"),
-        _words(entry, "permission"),
-        tuple(each for each in given if each is not None),
-        _maybe(entry, "review_section"),
-        _maybe(entry, "section_ref"),
-    )
+def parse_statement(kind: type[_Statement], entry: Mapping[str, Any]) -> _Statement:
+    """Parse a permission, standard or definition by the fields of its class. Raises RecordError for missing fields."""
+    given: dict[str, Any] = {}
+    for each in fields(kind):
+        if each.name == "conditions":
+            conditions = entry.get(each.name)
+            listed = conditions if isinstance(conditions, list) else [conditions]
+            told = (_maybe({each.name: one}, each.name) for one in listed)
+            given[each.name] = tuple(one for one in told if one is not None)
+        elif each.default is MISSING:
+            given[each.name] = _words(entry, each.name)
+        else:
+            given[each.name] = _maybe(entry, each.name) or each.default
+    return kind(**given)
 
 
-def parse_standard(entry: Mapping[str, Any]) -> DimensionalStandard:
-    """Parse a dimensional standard. Raises RecordError for missing fields."""
-    return DimensionalStandard(
-        _words(entry, "district"),
-        _words(entry, "standard_type"),
-        _words(entry, "value"),
-        _maybe(entry, "unit") or "",
-        _maybe(entry, "section_ref"),
-    )
-
-
-def parse_definition(entry: Mapping[str, Any]) -> Definition:
-    """Parse a definition. Raises RecordError for missing fields."""
-    return Definition(_words(entry, "term"), _words(entry, "definition_text"), _maybe(entry, "section_ref"))
+parse_permission = partial(parse_statement, UsePermission)
+parse_standard = partial(parse_statement, DimensionalStandard)
+parse_definition = partial(parse_statement, Definition)
 
 
 def parse_section(entry: Mapping[str, Any], stored: Mapping[str, Section], warnings: list[str]) -> Section:
@@ -144,40 +135,35 @@ def parse_section(entry: Mapping[str, Any], stored: Mapping[str, Section], warni
     Its parent may be missing so far. Raises RecordError for missing fields, or for a section below itself.
     """
     left_out = LeftOut()
-    own, above, draft, level = _section(entry, left_out)
+    own, above, draft = _section(entry, left_out)
     warnings += left_out.describe()
-    draft.given_level = level
     [section] = build_sections([draft], warnings)
     if above is None:
         return section
     if above not in stored:
         same = [key for key, other in stored.items() if other.number == above and key != own]
         above = same[0] if len(same) == 1 else above
-    seen = {own}
+    seen: set[str] = set()
     parent: str | None = above
-    while parent is not None and parent not in seen:
+    while parent is not None and parent != own and parent not in seen:
         seen.add(parent)
         parent = stored[parent].parent if parent in stored else None
-    if parent == own or above == own:
+    if parent == own:
         raise RecordError(f"Section {quoted(own)} would be below itself. Its parent is {quoted(above)}.")
-    known, before = stored.get(above), stored.get(own)
-    if known is None:
+    if above not in stored:
         warnings.append(f"Section {quoted(own)}: Its parent {quoted(above)} does not exist yet.")
-    lowest = known.level + 1 if known is not None else 2
+    lowest = stored[above].level + 1 if above in stored else 2
+    level, order = draft.given_level, section.order
     if level is not None and level < lowest:
         warnings.append(f"Section {quoted(own)} has level {level}. Below {quoted(above)} it is {lowest}.")
-    order = section.order
     if entry.get("order") is None:
-        siblings = [other.order for key, other in stored.items() if other.parent == above and key != own]
-        kept = before is not None and before.parent == above
-        order = before.order if before is not None and kept else max(siblings, default=-1) + 1
+        siblings = {key: other.order for key, other in stored.items() if other.parent == above}
+        order = siblings.get(own, max(siblings.values(), default=-1) + 1)
     return replace(section, parent=above, level=max(lowest, level or 0), order=order)
 
 
-_Entry = tuple[str, str | None, Draft, int | None]
-
-
-def _section(entry: Mapping[str, Any], left_out: LeftOut) -> _Entry:
+def _section(entry: Mapping[str, Any], left_out: LeftOut) -> tuple[str, str | None, Draft]:
+    """Parse a section into its id, the id of its parent, and its draft."""
     own = _words(entry, "section_id").strip()
     title = (_maybe(entry, "title") or "").strip()
     order, level = entry.get("order"), entry.get("level")
@@ -185,18 +171,17 @@ def _section(entry: Mapping[str, Any], left_out: LeftOut) -> _Entry:
         raise RecordError(f"'section_id' has {len(own):,} characters. The maximum is {LONGEST_KEY}.")
     if order is not None and not _is_whole(order, 0, _LARGEST):
         raise RecordError(f"'order' is {quoted(str(order))}. It must be a whole number from 0 to {_LARGEST:,}.")
-    kind = level.strip().lower() if isinstance(level, str) and level.strip().lower() in KINDS else None
-    if level is not None and kind is None and not _is_whole(level, 1, _LARGEST):
+    word = level.strip().lower() if isinstance(level, str) else ""
+    if level is not None and word not in KINDS and not _is_whole(level, 1, _LARGEST):
         raise RecordError(
             f"'level' is {quoted(str(level))}. It must be a whole number from 1 to {_LARGEST:,}, or one of "
             f"{', '.join(sorted(KINDS))}"
         )
     heading = parse_heading(own) or parse_heading(title)
-    draft = Draft(kind or (heading.kind if heading and not heading.bare else SECTION), own, title, base=own)
-    draft.order = order
+    kind = word if word in KINDS else heading.kind if heading and not heading.bare else SECTION
+    draft = Draft(kind, own, title, base=own, order=order, given_level=level if isinstance(level, int) else None)
     draft.content = parse_content(_maybe(entry, "raw_content") or "", left_out)
-    above = _maybe(entry, "parent_id")
-    return own, above.strip() if above else None, draft, level if isinstance(level, int) else None
+    return own, (_maybe(entry, "parent_id") or "").strip() or None, draft
 
 
 def _is_whole(value: object, least: int, most: int) -> bool:
@@ -213,18 +198,4 @@ def parse_content(raw: str, left_out: LeftOut) -> Content:
     text = raw.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
     if not text.strip():
         return Content()
-    lines = []
-    start = 0
-    for line in text.split("\n"):
-        words = line.strip()
-        if words:
-            lines.append((start + line.index(words[0]), words))
-        start += len(line) + 1
-    return Content(text, find_parts(lines, len(text)))
-
-
-def _sections(entries: Sequence[_Entry], warnings: list[str]) -> Sequence[Section]:
-    drafts = link_parents([(own, above, draft) for own, above, draft, _ in entries], warnings)
-    for _, _, draft, level in entries:
-        draft.given_level = level
-    return build_sections(drafts, warnings)
+    return Content(text, find_parts([(line.start(), line[0]) for line in _LINE.finditer(text)], len(text)))

@@ -10,11 +10,10 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
 from kg.errors import SourceError, UpstreamError
@@ -38,6 +37,8 @@ FRESH_S: Final = 3_600.0
 """Maximum age of a cached response that may change, such as the latest edition."""
 
 _LOCATION: Final = re.compile(r"(?P<client>[^,@]*[^,@\s])\s*+,\s*+(?P<state>[A-Za-z]{2})\s*+(?:@(?P<node>\S+))?")
+_T = TypeVar("_T")
+_Object = Mapping[str, Any]
 
 
 def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
@@ -51,23 +52,18 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
         raise SourceError(
             f"{location}: Missing client or state. Use {SCHEME}:Example City, UT or {SCHEME}:1234, UT@NODE."
         )
-    service = Service(str(settings.municode_url).rstrip("/"), settings.answers_dir)
+    service, node = Service(str(settings.municode_url).rstrip("/"), settings.answers_dir), match["node"]
     client = service.client(match["client"], match["state"].upper())
     scope = f"{SCHEME}:{segment(str(client['ClientID']))}/"
+    below = f"@{segment(node)}" if node else ""
     fetched: dict[str, bytes] = {}
     revisions = []
-    for product in service.products(client["ClientID"]):
-        answers = service.code(client, product, match["node"])
-        if answers is None:
-            continue
-        source = (
-            f"{scope}{segment(str(product_id(product)))}{'@' + segment(match['node']) if match['node'] else ''}.json"
-        )
-        fetched[source] = json.dumps(answers).encode()
-        revisions.append(str(answers["job"].get("Name") or answers["job"]["Id"]))
+    for number, product in service.products(client["ClientID"]).items():
+        if (answers := service.code(client, number, product, node)) is not None:
+            fetched[f"{scope}{segment(number)}{below}.json"] = json.dumps(answers).encode()
+            revisions.append(str(answers["job"].get("Name") or answers["job"]["Id"]))
     if not fetched:
-        below = f" with a node {quoted(match['node'])}" if match["node"] else ""
-        raise SourceError(f"{location}: The client has no code{below}.")
+        raise SourceError(f"{location}: The client has no code{f' with a node {quoted(node)}' if node else ''}.")
     files = {source: folder / f"{sha256(source)[:32]}.json" for source in fetched}
     for source, data in fetched.items():
         with replace_file(files[source]) as partial:
@@ -77,83 +73,80 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
 
 def _is_within(own: str, node: str | None) -> bool:
     # The id of a node starts with the id of its parent.
-    return node is None or own == node or own.startswith(f"{node}_")
-
-
-def _leads(own: str, node: str | None) -> bool:
-    return _is_within(own, node) or (node is not None and node.startswith(f"{own}_"))
-
-
-def product_id(product: Mapping[str, Any]) -> object:
-    """Get the id of a product, which the service spells in two ways."""
-    return product.get("productId", product.get("ProductID"))
+    return node is None or f"{own}_".startswith(f"{node}_")
 
 
 @dataclass(slots=True)
 class Service:
-    """The service at `url`. Calls block until their timeout."""
+    """The service at `url`. Calls block until their timeout, and raise UpstreamError for an unexpected response."""
 
     url: str
-    folder: Path | None
+    folder: Path
     sleep: Callable[[float], None] = time.sleep
     warnings: list[str] = field(default_factory=list)
 
-    def client(self, name: str, state: str) -> Mapping[str, Any]:
+    def client(self, name: str, state: str) -> _Object:
         """Get the client with that name or id in a state. Raises SourceError for an unknown client."""
-        if name.isascii() and name.isdigit():
-            found = self._list("/Clients/stateAbbr", {"stateAbbr": state}, FRESH_S)
-            answer: Any = next((each for each in found if str(each.get("ClientID")) == name), None)
-        else:
-            answer = self._ask("/Clients/name", {"clientName": name, "stateAbbr": state}, FRESH_S)
-        if not isinstance(answer, dict) or answer.get("ClientID") is None:
+        by_id = name.isascii() and name.isdigit()
+        path, query = ("/Clients/stateAbbr", {}) if by_id else ("/Clients/name", {"clientName": name})
+
+        def find(answer: Any) -> _Object | None:
+            clients = answer if by_id else [answer] if answer else []
+            return next((each for each in clients if str(each["ClientID"]) == name or not by_id), None)
+
+        client = self._ask(path, {**query, "stateAbbr": state}, FRESH_S, find)
+        if client is None:
             raise SourceError(f"{self.url}: Unknown client {quoted(name)} in {state}.")
-        return answer
+        return client
 
-    def products(self, client: object) -> Sequence[Mapping[str, Any]]:
-        """Get the codes of a client."""
-        content = self._ask(f"/ClientContent/{segment(str(client))}", {}, FRESH_S)
-        codes = content.get("codes") if isinstance(content, dict) else None
-        if not isinstance(codes, list) or not all(isinstance(each, dict) and product_id(each) for each in codes):
-            raise UpstreamError(f"{self.url}: The response has no list of codes of client {client}.")
-        return codes
+    def products(self, client: object) -> Mapping[str, _Object]:
+        """Get the codes of a client by their ids, which the service spells in two ways."""
+        return self._ask(
+            f"/ClientContent/{segment(str(client))}",
+            {},
+            FRESH_S,
+            lambda answer: {str(each.get("productId") or each["ProductID"]): each for each in answer["codes"]},
+        )
 
-    def code(
-        self, client: Mapping[str, Any], product: Mapping[str, Any], node: str | None = None
-    ) -> Mapping[str, Any] | None:
+    def code(self, client: _Object, number: str, product: _Object, node: str | None = None) -> _Object | None:
         """Fetch the latest edition of a code, or the part below one of its nodes. None if it has no such node."""
-        number = str(product_id(product))
-        job = self._ask(f"/Jobs/latest/{segment(number)}", {}, FRESH_S)
-        if not isinstance(job, dict) or job.get("Id") is None:
-            raise UpstreamError(f"{self.url}: The response has no edition of code {number}.")
-        edition = {"jobId": str(job["Id"]), "productId": number}
-        nodes = [*self._nodes(edition, node)]
+        edition, job = self._ask(f"/Jobs/latest/{segment(number)}", {}, FRESH_S, lambda job: (str(job["Id"]), job))
+        query = {"jobId": edition, "productId": number}
+        nodes = dict(self._nodes(query, node))
         if node is None and not nodes:
             # An empty table would look like a code without sections, and all stored sections would be removed.
             raise UpstreamError(f"{self.url}: The response has an empty table of contents of code {number}.")
-        if node is not None and not any(_is_within(str(each["Id"]), node) for each in nodes):
+        wanted = [own for own in nodes if _is_within(own, node)]
+        if not wanted:
             return None
         docs: dict[str, Any] = {}
-        for each in nodes:
-            if str(each["Id"]) not in docs and _is_within(str(each["Id"]), node):
+        for own in wanted:
+            if own not in docs:
                 # A response contains a whole group of sections, so most nodes need no request of their own.
-                docs |= self._docs(edition, str(each["Id"]))
-        told = {str(each["Id"]) for each in nodes}
-        kept = [doc for own, doc in docs.items() if own in told or node is None]
-        return {"client": client, "product": product, "job": job, "nodes": nodes, "docs": kept}
+                docs[own] = {"Id": own}
+                docs |= self._ask(
+                    "/CodesContent",
+                    {**query, "nodeId": own},
+                    None,
+                    lambda answer: {str(doc["Id"]): doc for doc in answer["Docs"]},
+                )
+        kept = [doc for own, doc in docs.items() if own in nodes or node is None]
+        return {"client": client, "product": product, "job": job, "nodes": [*nodes.values()], "docs": kept}
 
-    def _nodes(self, edition: Mapping[str, str], below: str | None) -> Iterator[Mapping[str, Any]]:
+    def _nodes(self, query: Mapping[str, str], below: str | None) -> Iterator[tuple[str, _Object]]:
         """Fetch the table of contents, parents first. With a node, only its ancestors and descendants."""
+
+        def children(parent: Mapping[str, str]) -> list[tuple[str, _Object]]:
+            found: list[tuple[str, _Object]] = self._ask(
+                "/codesToc/children", {**query, **parent}, None, lambda nodes: [(str(n["Id"]), n) for n in nodes]
+            )
+            led = [each for each in found if _is_within(each[0], below) or _is_within(below or "", each[0])]
+            return led[::-1]
+
         seen: set[str] = set()
-        waiting: list[Mapping[str, Any]] = []
-
-        def children(of: str | None) -> list[Mapping[str, Any]]:
-            found = self._list("/codesToc/children", {**edition, **({"nodeId": of} if of else {})}, None)
-            return [each for each in found if each.get("Id") is not None and _leads(str(each["Id"]), below)]
-
-        waiting = children(None)[::-1]
+        waiting = children({})
         while waiting:
-            node = waiting.pop()
-            own = str(node["Id"])
+            own, node = waiting.pop()
             if own in seen:
                 self.warnings.append(f"{self.url}: Node {own} is below itself or below two others. It is used once.")
                 continue
@@ -162,40 +155,23 @@ class Service:
                 raise UpstreamError(
                     f"{self.url}: The table of contents has more than {MAX_NODES:,} nodes. Name a part of it."
                 )
-            yield node
+            yield own, node
             if node.get("HasChildren"):
-                waiting += children(own)[::-1]
+                waiting += children({"nodeId": own})
 
-    def _docs(self, edition: Mapping[str, str], node: str) -> Mapping[str, Any]:
-        answer = self._ask("/CodesContent", {**edition, "nodeId": node}, None)
-        docs = answer.get("Docs") if isinstance(answer, dict) else None
-        if not isinstance(docs, list):
-            raise UpstreamError(f"{self.url}: The response has no documents of node {node}.")
-        found = {str(each["Id"]): each for each in docs if isinstance(each, dict) and each.get("Id") is not None}
-        return {node: {"Id": node}} | found
-
-    def _list(self, path: str, query: Mapping[str, str], fresh_s: float | None) -> list[Mapping[str, Any]]:
-        answer = self._ask(path, query, fresh_s)
-        if not isinstance(answer, list) or not all(isinstance(each, dict) for each in answer):
-            raise UpstreamError(f"{self.url}{path}: The response is not a list of objects.")
-        return answer
-
-    def _ask(self, path: str, query: Mapping[str, str], fresh_s: float | None) -> Any:
-        """Fetch a response, from the cache if it is at most `fresh_s` old (None: any age)."""
-        url = f"{self.url}{path}"
-        asked = urlencode(sorted(query.items()))
-        answers = None if self.folder is None else ResponseCache(self.folder)
-        kept = None if answers is None else answers.get(url, asked)
-        if kept is not None and (fresh_s is None or 0 <= time.time() - kept.time < fresh_s):
-            with suppress(ValueError, RecursionError):
-                return json.loads(kept.body)
-        body = self._get(url, asked)
+    def _ask(self, path: str, query: Mapping[str, str], fresh_s: float | None, read: Callable[[Any], _T]) -> _T:
+        """Fetch a response, from the cache if it is at most `fresh_s` old (None: any age), and read it."""
+        url, asked, cache = f"{self.url}{path}", urlencode(sorted(query.items())), ResponseCache(self.folder)
+        kept = cache.get(url, asked)
+        if kept is None or (fresh_s is not None and not 0 <= time.time() - kept.time < fresh_s):
+            kept = None
+        body = self._get(url, asked) if kept is None else kept.body
         try:
-            value = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise UpstreamError(f"{url}: The response is not JSON ({error!r:.120}).") from None
-        if answers is not None:
-            answers.put(url, asked, CachedResponse(body, time.time()))
+            value = read(json.loads(body))
+        except (ValueError, RecursionError, LookupError, TypeError, AttributeError) as error:
+            raise UpstreamError(f"{url}: The response is not JSON of the expected form ({error!r:.120}).") from None
+        if kept is None:
+            cache.put(url, asked, CachedResponse(body, time.time()))
         return value
 
     def _get(self, url: str, asked: str) -> bytes:

@@ -21,49 +21,33 @@ from loaders.readers.page_text import PageText, Paragraph, group_rows, parse_pag
 from loaders.readers.pdf import read_pdf, warn_of_disputed
 from loaders.readers.ruled_tables import ABOVE, LEFT, MARKS
 from loaders.zoning.readers.code_model import Code, Section
-from loaders.zoning.readers.contents_file import Entry, find_differences
 from loaders.zoning.readers.heading_sequences import find_missing_numbers
 from loaders.zoning.readers.numbered_lines import Numbered
-from loaders.zoning.readers.section_builder import Draft, Drafts, prefix_warnings
+from loaders.zoning.readers.section_builder import Drafts, prefix_warnings
 from loaders.zoning.readers.text_builder import Body
 
 _MOST_LISTED: Final = 20
 
 
-def parse(
-    data: bytes,
-    name: str,
-    contents: Sequence[Entry] | None = None,
-    *,
-    municipality: str | None = None,
-    state: str | None = None,
-) -> Code:
+def parse(data: bytes, name: str) -> Code:
     """Parse a text file into a code. `name` is the name of the file in warnings.
 
     Raises SourceError for a file that is not text.
     """
     text, warnings = decode(data, name)
-    drafts = Drafts(warnings=[*warnings])
     lines = re.split(r"\r\n|\r|\n", text.rstrip())
-    pages = parse_pages(lines)
-    if pages is not None:
+    drafts = Drafts(warnings=[*warnings])
+    if (pages := parse_pages(lines)) is not None:
         drafts.warnings.append(_describe_pages(pages, pages.pages))
-        paragraphs = pages.paragraphs
+        sections = _read_sections(pages.paragraphs, drafts, paged=True)
     else:
         lines = re.split(r"\r\n|\r|\n|\f", text.rstrip())
         paragraphs = [Paragraph(line, number, number) for number, line in enumerate(lines, 1)]
-    sections = _read_sections(paragraphs, drafts, name, contents, paged=pages is not None)
-    return Code(municipality, state, sections, warnings=prefix_warnings(drafts.warnings, name))
+        sections = _read_sections(paragraphs, drafts, paged=False)
+    return Code(None, None, sections, warnings=prefix_warnings(drafts.warnings, name))
 
 
-def parse_pdf(
-    data: bytes,
-    name: str,
-    contents: Sequence[Entry] | None = None,
-    *,
-    municipality: str | None = None,
-    state: str | None = None,
-) -> Code:
+def parse_pdf(data: bytes, name: str) -> Code:
     """Parse a PDF into a code. Sections have their pages, counted from 1, instead of lines.
 
     Raises SourceError for a file that cannot be read.
@@ -72,62 +56,47 @@ def parse_pdf(
     lines = pdf.text.split("\n")
     starts = [number for number, line in enumerate(lines, 1) if line.startswith("\f")]
     pages = parse_pages(lines, printed=True)
-    disputed = [bisect(starts, each.first) + 1 for each in pages.paragraphs if pdf.is_disputed(each.first, each.last)]
-    warned = [*pdf.warnings, *warn_of_disputed(name, disputed)]
-    drafts = Drafts(warnings=[*warned, _describe_pages(pages, pdf.pages)], counted="page")
     paragraphs = [
         Paragraph(each.text, bisect(starts, each.first) + 1, bisect(starts, each.last) + 1) for each in pages.paragraphs
     ]
-    sections = _read_sections(paragraphs, drafts, name, contents, paged=True)
+    disputed = [
+        paragraph.first
+        for paragraph, each in zip(paragraphs, pages.paragraphs, strict=True)
+        if pdf.is_disputed(each.first, each.last)
+    ]
+    warned = [*pdf.warnings, *warn_of_disputed(name, disputed), _describe_pages(pages, pdf.pages)]
+    drafts = Drafts(warnings=warned, counted="page")
+    sections = _read_sections(paragraphs, drafts, paged=True)
     sections = [replace(section, lines=None, pages=section.lines) for section in sections]
-    return Code(municipality, state, sections, warnings=prefix_warnings(drafts.warnings, name))
+    return Code(None, None, sections, warnings=prefix_warnings(drafts.warnings, name))
 
 
-def _read_sections(
-    paragraphs: Sequence[Paragraph], drafts: Drafts, name: str, contents: Sequence[Entry] | None, *, paged: bool
-) -> Sequence[Section]:
+def _read_sections(paragraphs: Sequence[Paragraph], drafts: Drafts, *, paged: bool) -> Sequence[Section]:
     """Read the sections of paragraphs. With `paged`, a header that a table repeats after a page break is left out."""
     numbered = Numbered([each.text for each in paragraphs], drafts)
     before = Body()
-    current: Draft | None = None
-    opened = len(paragraphs)
+    above = paragraphs
     for place, rows in group_rows(paragraphs, paged=paged):
-        first = paragraphs[place].first
+        earlier, first = drafts.latest, paragraphs[place].first
         if rows:
-            (before if current is None else current.writing).table(_build_table(rows))
+            (earlier.writing if earlier else before).table(_build_table(rows))
             continue
-        earlier = current
         for words in numbered.take(place, first):
-            current = drafts.latest
-            (before if current is None else current.writing).add(words)
+            (drafts.latest.writing if drafts.latest else before).add(words)
         if drafts.latest is not earlier:
             if earlier is None:
-                opened = place
+                above = paragraphs[:place]
             else:
-                earlier.last_line = max(earlier.line or first, paragraphs[place - 1].last if paged else first - 1)
-            current = drafts.latest
-    end = paragraphs[-1].last if paragraphs else 0
-    if current is not None:
-        current.last_line = end
-    _warn_uncovered(drafts, before, paragraphs, opened)
-    sections = drafts.sections()
-    if contents is not None:
-        kept = [(draft.number, draft.title, draft.kind) for draft in drafts.drafts if draft.level]
-        drafts.warnings += find_differences(contents, kept, name)
-    if not sections:
-        drafts.warnings.append(f"{name}: No section found. Sections need a heading with a number.")
-    return sections
-
-
-def _warn_uncovered(drafts: Drafts, before: Body, paragraphs: Sequence[Paragraph], opened: int) -> None:
-    """Add warnings of text before the first heading, and of numbers that the headings lack."""
+                earlier.last_line = max(earlier.line or first, paragraphs[place - 1].last)
+    if drafts.latest is not None:
+        drafts.latest.last_line = paragraphs[-1].last
     if before:
-        above = [each for each in paragraphs[:opened] if each.text.strip()]
+        above = [each for each in above if each.text.strip()]
         share = 1 - sum(len(each.text) for each in above) / sum(len(each.text) for each in paragraphs)
         lines = [*before.lines, *(note.text for note in before.notes)]
         drafts.warnings.append(
-            f"{share:.0%} of the text is in sections.".replace("%", " %")
-            + f" {len(lines):,} lines before the first heading are not loaded: {drafts.counted}s "
+            f"{share * 100:.0f} % of the text is in sections."
+            f" {len(lines):,} lines before the first heading are not loaded: {drafts.counted}s "
             f"{above[0].first}-{above[-1].last}, starting with {quoted(lines[0])}."
         )
     if missing := find_missing_numbers(each.number for each in drafts.drafts if each.kind == SECTION):
@@ -136,6 +105,10 @@ def _warn_uncovered(drafts: Drafts, before: Body, paragraphs: Sequence[Paragraph
             f"No heading has the numbers {', '.join(missing[:_MOST_LISTED])}{more}, which those of the other sections "
             "imply. Their text, if the file has it, is in the sections before them."
         )
+    sections = drafts.sections()
+    if not sections:
+        drafts.warnings.append("No section found. Sections need a heading with a number.")
+    return sections
 
 
 def _describe_pages(pages: PageText, count: int) -> str:

@@ -38,6 +38,11 @@ class Body:
     def __bool__(self) -> bool:
         return bool(self.lines or self.notes or self.tables)
 
+    @property
+    def next_start(self) -> int:
+        """Offset of the line that is added next."""
+        return self.length + (1 if self.lines else 0)
+
     def add(self, line: str) -> None:
         """Add a line, to the notes if it is a note on the section's history."""
         if self._below:
@@ -67,7 +72,7 @@ class Body:
 
     def write(self, line: str) -> int:
         """Append a line unchanged and return its offset."""
-        start = self.length + (1 if self.lines else 0)
+        start = self.next_start
         self.lines.append(line)
         self.length = start + len(line)
         return start
@@ -89,7 +94,7 @@ class Body:
             rows.append(self._placed(row, start))
             for place, cell in enumerate(row):
                 for inner in cell.nested:
-                    first = self.length + (1 if self.lines else 0) if first is None else first
+                    first = self.next_start if first is None else first
                     self.table(inner, (index, number, place))
         if first is None:
             # A table without text is the empty span at the end of the text before it.

@@ -202,7 +202,7 @@ def test_words_that_no_element_of_the_schema_holds_are_kept(tmp_path: Path) -> N
         "loose",
         "stray\n(a)\ncell | two\naside\nbehind\nown\nlast\nsheet",
     ]
-    assert [each.text for each in code.sections[1].notes] == ["Said x | y"]
+    assert [each.text for each in code.sections[1].notes] == ["Said x y"]
 
 
 def test_paragraphs_without_a_label_are_no_subsections_and_what_is_said_twice_is_text(tmp_path: Path) -> None:

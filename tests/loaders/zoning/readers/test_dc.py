@@ -185,7 +185,7 @@ BLOCKS = ("num", "text", "td", "th", "table", "heading", "prefix", "annotation")
 def titles(shared: Path) -> dict[Path, Code]:
     folder = shared / "data" / "zoning" / "dc-code"
     found = input_files.find_codes(sorted(folder.rglob("*.xml")))
-    assert (len(found.inputs), found.others) == (2, ())
+    assert (len(found.inputs), found.others) == (2, [])
     return {each.path: each.read() for each in found.inputs}
 
 

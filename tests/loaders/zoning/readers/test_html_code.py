@@ -16,7 +16,6 @@ from loaders.readers import html_tree
 from loaders.readers.inline import LeftOut
 from loaders.zoning.readers import html_code, input_files
 from loaders.zoning.readers.code_model import Code, Section
-from loaders.zoning.readers.contents_file import Entry, parse_contents
 from loaders.zoning.readers.text_builder import Body, Written, WrittenTable
 
 HEAD = """<!DOCTYPE html><html><head><meta charset="utf-8"/><title>Title 7 | Fictional Code</title>
@@ -40,9 +39,8 @@ CODE = (
 )
 
 
-def parse(text: str, contents: list[tuple[str, str]] | None = None) -> Code:
-    entries = None if contents is None else [Entry(own, label) for own, label in contents]
-    return html_code.parse(text.encode(), "title_7.html", entries)
+def parse(text: str) -> Code:
+    return html_code.parse(text.encode(), "title_7.html")
 
 
 def by_key(code: Code) -> dict[str, Section]:
@@ -133,15 +131,8 @@ def test_tables_keep_spans_header_caption_and_what_is_nested() -> None:
 
 
 def test_a_disagreement_with_the_table_of_contents_is_a_warning_that_names_both() -> None:
-    told = parse(
-        CODE,
-        [
-            ("07_01_04_010", "7.1.04.010 Aims"),
-            ("07_02_08_010", "7.2.08.010\u00a0 TREES."),
-            ("x", "7.9.04.010 Ponds"),
-            ("y", "Foreword"),
-        ],
-    ).warnings
+    labels = ["7.1.04.010 Aims", "7.2.08.010\u00a0 TREES.", "7.9.04.010 Ponds", "Foreword"]
+    told = input_files.find_differences(labels, parse(CODE).sections)
     assert any("7.1.04.010" in each and "'Aims'" in each and "'Purpose'" in each for each in told)
     assert any("7.9.04.010 'Ponds'" in each and "not in the text" in each for each in told)
     assert any("'Foreword'" in each for each in told)
@@ -174,15 +165,12 @@ def test_a_number_that_recurs_with_other_text_keeps_both_and_a_repeated_section_
 def test_a_section_without_number_or_heading_or_of_another_title_is_kept_and_told() -> None:
     code = parse(
         HEAD + '<section id="7_04_010"><p>No head.</p></section><section><h3>Afterword</h3><p>Thanks.</p></section>'
-        "<section><h3>9.04.010 Stray</h3><p>Far.</p></section>",
-        [("7_04_010", "7.04.010 Named")],
+        "<section><h3>9.04.010 Stray</h3><p>Far.</p></section>"
     )
     sections = by_key(code)
-    assert sections["7.04.010"].text == "No head."
-    assert [s.text for s in code.sections if not s.number] == ["Thanks."]
-    assert next(s for s in code.sections if not s.number).key.endswith("|section Afterword")
+    assert [s.text for s in code.sections if not s.number] == ["No head.", "Thanks."]
+    assert [s.key for s in code.sections if not s.number][1].endswith("|section Afterword")
     assert sections["9.04.010"].parent == "9.04"
-    assert any("'7.04.010 Named'" in each for each in code.warnings)
     assert any("9.04.010" in each and "any level with a heading" in each for each in code.warnings)
     assert any("'Afterword'" in each and "no number" in each for each in code.warnings)
 
@@ -266,12 +254,6 @@ def test_thousands_of_sections_with_one_number_are_kept_in_bounded_time() -> Non
     assert [s.key for s in code.sections] == ["7", "7.04", "7.04.010"]
 
 
-def test_what_is_no_table_of_contents_is_refused() -> None:
-    for data in (b"[]", b"{}", b'{"sections": [{"id": 1}]}', b"nonsense", b"[" * 100_000):
-        with pytest.raises(SourceError, match=r"toc\.json: "):
-            parse_contents(data, "toc.json")
-
-
 WORD = st.text(st.sampled_from("abcdeéß'§5"), min_size=1, max_size=6)
 TREE = st.recursive(
     WORD.map(lambda word: f" {word} "),
@@ -321,23 +303,20 @@ def spanish_fork(shared: Path) -> Path:
     return shared / "data" / "zoning" / "spanish-fork"
 
 
-def real(folder: Path) -> dict[str, tuple[Code, etree._Element, list[Entry]]]:
+def real(folder: Path) -> dict[str, tuple[Code, etree._Element, list[str]]]:
     found = {}
     for each in input_files.find_codes(sorted(folder.glob("*"))).inputs:
         assert each.contents is not None
         root = html_tree.parse_html(each.path.read_text(), each.path.name, LeftOut())
         assert root is not None
-        found[each.path.name] = (
-            each.read(),
-            root,
-            list(parse_contents(each.contents.read_bytes(), each.contents.name)),
-        )
+        labels = [entry["label"] for entry in json.loads(each.contents.read_bytes())["sections"]]
+        found[each.path.name] = (each.read(), root, labels)
     return found
 
 
 def test_the_sections_of_the_real_files_are_those_of_their_tables_of_contents(spanish_fork: Path) -> None:
     for name, (code, _, contents) in real(spanish_fork).items():
-        listed = {" ".join(entry.label.split()).split(" ")[0] for entry in contents}
+        listed = {label.split()[0] for label in contents}
         sections = [section for section in code.sections if section.kind == "section"]
         assert {section.number for section in sections} == listed, name
         assert len(sections) == len(listed), name

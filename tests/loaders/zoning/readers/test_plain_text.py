@@ -15,7 +15,6 @@ from loaders.readers.headings import Heading, parse_heading
 from loaders.zoning.extraction.citation_resolution import Index, resolve_words
 from loaders.zoning.readers import html_code, plain_text
 from loaders.zoning.readers.code_model import Code
-from loaders.zoning.readers.contents_file import parse_contents
 from loaders.zoning.readers.outline import Item, find_meanings, find_parts
 
 WORDED = """\
@@ -287,9 +286,8 @@ def test_what_is_written_as_a_code_is_read_as_that_code(sections: list[tuple[int
 
 def test_the_text_of_a_real_title_gives_the_sections_of_its_html(shared: Path) -> None:
     folder = shared / "data" / "zoning" / "spanish-fork"
-    contents = parse_contents((folder / "toc_title_15_land_use.json").read_bytes(), "toc")
-    page = html_code.parse((folder / "title_15_land_use.html").read_bytes(), "html", contents)
-    text = plain_text.parse((folder / "text-files" / "title_15_land_use.txt").read_bytes(), "text", contents)
+    page = html_code.parse((folder / "title_15_land_use.html").read_bytes(), "html")
+    text = plain_text.parse((folder / "text-files" / "title_15_land_use.txt").read_bytes(), "text")
     assert text.warnings == ()
     for one, other in zip(page.sections, text.sections, strict=True):
         assert (one.key, one.title, one.kind, one.level, one.parent, one.order, one.status, one.notes) == (
