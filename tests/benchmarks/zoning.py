@@ -98,7 +98,7 @@ def raw(files: Sequence[Path], folder: Path) -> dict[str, Any]:
         store.extend(batch)
         store.flush()
 
-    reading = timed(lambda: [each.read("Quarry Bend", "UT") for each in input_files.find_codes(list(files)).inputs])
+    reading = timed(lambda: [each.read() for each in input_files.find_codes(list(files)).inputs])
     parsing = timed(
         lambda: [etree.parse(path, etree.HTMLParser() if path.suffix == ".html" else None) for path in files]
     )
