@@ -1,4 +1,4 @@
-"""Summaries of municipal zoning codes, built bottom-up over their sections, and topic search through them.
+"""Summaries of municipal zoning codes, built bottom-up over their sections, and the ranking of sections.
 
 A summary is a text about the law, never a property of it. Each section has at most one, in its own graph
 ``graph/gen/{model}/{municipality}/{section}``, with hashes of what it was made from::
@@ -8,5 +8,5 @@ A summary is a text about the law, never a property of it. Each section has at m
 
 Staleness is not stored: `code_tree` compares the hashes of a summary with those of its inputs now. A load that removes
 a section removes its summary (`stored_summaries.find_withdrawn`), and a build removes other orphans. `build` writes
-summaries, `topic_search` reads them. The agent in their provenance is ``kg.summaries``.
+summaries. The agent in their provenance is ``kg.summaries``.
 """

@@ -11,21 +11,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from pyoxigraph import Literal, NamedNode
+from pyoxigraph import NamedNode
 
 from kg.errors import QuadciteError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph, read_newest
 from kg.provenance import permissions
 from kg.provenance.load_records import Run
 from kg.search.index_sync import Progress
-from kg.sparql.terms import bind
 from kg.store.protocol import named_node, select
 from kg.vocabulary import sha256
 from kg.zoning_summaries import code_tree
@@ -33,8 +32,8 @@ from kg.zoning_summaries.code_tree import CodeTree, Summary
 from kg.zoning_summaries.prompts import Source
 from kg.zoning_summaries.scoring import section_vectors
 from kg.zoning_summaries.section_ranking import build_heading_path
-from kg.zoning_summaries.stored_summaries import AGENT, build_source, build_summary, commit_summaries
-from kg.zoning_summaries.writers import Chat, Mode, Summarizer, get_rank, open_writer
+from kg.zoning_summaries.stored_summaries import AGENT, build_sources, build_summary, commit_summaries
+from kg.zoning_summaries.writers import Chat, Extracts, Mode, get_rank, open_chat
 
 BATCH: Final = 50
 """Sections whose texts are read together, and graphs removed in one commit."""
@@ -44,11 +43,6 @@ ENOUGH_FAILURES: Final = 5
 _WAIT_S: Final = 0.2
 _BUILDING: Final[defaultdict[tuple[Path, str], threading.Lock]] = defaultdict(threading.Lock)
 """Locks by data directory and municipality."""
-
-ALL_GRAPHS: Final = """
-SELECT ?graph ?section WHERE {
-  GRAPH ?graph { ?summary kg:summaryOf ?section } FILTER(STRSTARTS(STR(?section), $prefix))
-}"""
 
 ORPHANS: Final = """
 SELECT ?graph ?section WHERE {
@@ -91,11 +85,6 @@ class BuildReport:
     completion_tokens: int = 0
     seconds: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Convert the report to JSON types."""
-        said = {name: getattr(self, name) for name in self.__slots__}
-        return said | {"seconds": round(self.seconds, 3)}
-
 
 def build(
     kg: KnowledgeGraph,
@@ -114,15 +103,14 @@ def build(
     `ENOUGH_FAILURES` consecutive failures. Raises NotFoundError for an unknown municipality or root, and
     InvalidInputError if `mode` needs an endpoint and none is configured.
     """
-    halt = threading.Event()
-    writer = open_writer(kg, mode, sleep or halt.wait)
-    with _alone(kg, municipality, on_progress):
-        tree = code_tree.read_tree(kg, municipality)
-        return _Build(kg, tree, writer, municipality, on_progress, halt).run(tree.below(root), forced=anew)
+    with _open(kg, municipality, mode, on_progress, sleep) as work:
+        sections = work.tree.below(root)
+        return work.run(sections, set(sections) if anew else set())
 
 
 def rebuild(
     kg: KnowledgeGraph,
+    municipality: str,
     section: str,
     *,
     mode: Mode = "extractive",
@@ -132,26 +120,31 @@ def rebuild(
 
     Raises ForbiddenError if the summary is the operator's, and the caller has no token.
     """
-    municipality = code_tree.find_municipality(kg.store.query_sources, section)
-    halt = threading.Event()
-    writer = open_writer(kg, mode, halt.wait)
-    with _alone(kg, municipality, on_progress):
-        tree = code_tree.read_tree(kg, municipality)
-        work = _Build(kg, tree, writer, municipality, on_progress, halt)
+    with _open(kg, municipality, mode, on_progress, None) as work:
+        sections = [*work.tree.below(section), *work.tree.above(section)]
         if (author := permissions.get_author()) is not None:
             permissions.refuse_foreign(list(work.find_held([section]).values()), author)
-        return work.run([*reversed(tree.above(section)), *tree.below(section)], forced={section})
+        return work.run(sections, {section})
 
 
 @contextmanager
-def _alone(kg: KnowledgeGraph, municipality: str, on_progress: Progress | None) -> Iterator[None]:
-    """Hold the lock of builds of this code. While waiting, `on_progress` is called and may raise."""
+def _open(
+    kg: KnowledgeGraph,
+    municipality: str,
+    mode: Mode,
+    on_progress: Progress | None,
+    sleep: Callable[[float], object] | None,
+) -> Iterator[_Build]:
+    """Open a build once no other of this code runs. While waiting, `on_progress` is called and may raise."""
+    halt = threading.Event()
+    endpoint = open_chat(kg.settings, sleep=sleep or halt.wait) if mode == "chat" else None
+    writer = Extracts(kg) if endpoint is None else Chat(endpoint, kg.settings.chat_concurrency)
     lock = _BUILDING[kg.settings.data_dir, municipality]
     while not lock.acquire(timeout=_WAIT_S):
         if on_progress is not None:
             on_progress(0, None, "waiting for another build to finish")
     try:
-        yield
+        yield _Build(kg, code_tree.read_tree(kg, municipality), writer, municipality, on_progress, halt)
     finally:
         lock.release()
 
@@ -161,7 +154,7 @@ class _Build:
         self,
         kg: KnowledgeGraph,
         tree: CodeTree,
-        writer: Summarizer,
+        writer: Extracts | Chat,
         municipality: str,
         on_progress: Progress | None,
         halt: threading.Event,
@@ -174,50 +167,50 @@ class _Build:
         self.halt = halt
         """Set when the build is aborted: retries stop waiting, and no further requests start."""
         self.lock = threading.Lock()
+        self.written: list[Summary] = []
+        """Summaries that are not committed."""
         self.done = self.whole = 0
 
-    def run(self, sections: Sequence[str], forced: bool | set[str] = False) -> BuildReport:
+    def run(self, sections: Sequence[str], forced: set[str]) -> BuildReport:
         started = time.perf_counter()
         tree, report = self.tree, self.report
         report.sections = len(sections)
         report.circular = sorted(iri for iri, state in tree.states.items() if state == "circular")
         report.empty = sum(tree.states[iri] == "empty" for iri in sections)
         self.sweep()
-        levels: dict[int, list[str]] = {}
+        levels: dict[int, list[str]] = defaultdict(list)
         for iri in sections:
             if iri in tree.heights:
-                levels.setdefault(tree.heights[iri], []).append(iri)
+                levels[tree.heights[iri]].append(iri)
         self.whole = sum(map(len, levels.values()))
         try:
-            self.write_levels([level for _, level in sorted(levels.items())], forced)
+            for _, level in sorted(levels.items()):
+                self.write_level(level, forced)
         except BuildPausedError:
             report.paused = True
         if report.built and not report.paused:  # in advance, so that the first search is fast
             texts = [build_heading_path(tree, section) for section in tree.order if section in tree.heights]
             section_vectors(self.kg, report.municipality, texts)
-        if isinstance(self.writer, Chat):
-            usage = self.writer.endpoint.usage
+        if (endpoint := self.writer.endpoint) is not None:
+            usage = endpoint.usage
             report.requests = usage.requests
             report.prompt_tokens, report.completion_tokens = usage.prompt_tokens, usage.completion_tokens
-        report.seconds = time.perf_counter() - started
+        report.seconds = round(time.perf_counter() - started, 3)
         return report
 
-    def write_levels(self, levels: Sequence[list[str]], forced: bool | set[str]) -> None:
-        """Write the summaries of each level, the lowest first."""
-        for level in levels:
-            todo = [iri for iri in level if forced is True or (forced and iri in forced) or self.is_due(iri)]
-            self.report.current += len(level) - len(todo)
-            held = self.find_held(todo)
-            self.report.kept += len(held)
-            todo = [iri for iri in todo if iri not in held]
-            self.done += len(level) - len(todo)  # without a call, so that a build that is paused has written one
-            written: list[Summary] = []
-            with ThreadPoolExecutor(self.writer.threads, "summaries") as threads:
-                for start in range(0, len(todo), BATCH):
-                    written += self.write(todo[start : start + BATCH], threads)
-            self.tree.put(written)
+    def write_level(self, level: Sequence[str], forced: set[str]) -> None:
+        """Write the summaries of one level that are forced or due, once those below are written."""
+        todo = [iri for iri in level if iri in forced or self.is_due(iri)]
+        held = self.find_held(todo)
+        self.report.current += len(level) - len(todo)
+        self.report.kept += len(held)
+        todo = [iri for iri in todo if iri not in held]
+        self.done += len(level) - len(todo)  # without a call, so that a build that is paused has written one
+        for start in range(0, len(todo), BATCH):
+            self.write(build_sources(self.kg.store.query_sources, self.tree, todo[start : start + BATCH]))
+        self.tree.put(())
 
-    def find_held(self, sections: Iterable[str]) -> dict[str, NamedNode]:
+    def find_held(self, sections: Sequence[str]) -> dict[str, NamedNode]:
         """Find the sections whose summaries the caller may not replace, with their graphs."""
         stored = {iri: NamedNode(self.tree.summaries[iri].graph) for iri in sections if iri in self.tree.summaries}
         if permissions.get_author() is None or not stored:
@@ -233,60 +226,50 @@ class _Build:
         mine, theirs = get_rank(self.writer.model), get_rank(summary.model)
         if mine != theirs or summary.method == "agent":
             return mine > theirs
-        [source] = self.sources([iri], {})
-        return summary.model != self.writer.model or summary.prompt_sha256 != self.writer.prompt_sha256(source)
+        said = summary.model, summary.prompt_sha256
+        return said != (self.writer.model, self.writer.prompt_sha256(self.tree.heights[iri]))
 
-    def sources(self, sections: Iterable[str], texts: dict[str, str]) -> list[Source]:
-        return [build_source(self.tree, iri, texts.get(iri, "")) for iri in sections]
-
-    def write(self, batch: Sequence[str], threads: ThreadPoolExecutor) -> list[Summary]:
+    def write(self, sources: Sequence[Source]) -> None:
         """Write the summaries of some sections of one level, and commit them, also when aborted."""
-        texts = code_tree.load_texts(self.kg.store.query_sources, batch)
-        ready = [iri for iri in batch if self.is_ready(iri, texts.get(iri))]
-        self.advance(len(batch) - len(ready))
-        asked = {threads.submit(self.attempt, source): source for source in self.sources(ready, texts)}
-        made: list[Summary] = []
-        kept = 0
-
-        def take(answered: Future[str | None]) -> None:
-            source = asked.pop(answered)
-            if not answered.cancelled() and (text := answered.result()) is not None:
-                prompt = self.writer.prompt_sha256(source)
-                made.append(build_summary(self.tree, source.section, text, self.writer.model, prompt))
-
+        ready = [source for source in sources if self.is_ready(source)]
         try:
-            for answered in as_completed(list(asked)):  # a copy, since `take` removes from it
-                take(answered)
-                if len(made) - kept >= self.writer.at_once:
-                    self.keep(made[kept:])
-                    kept = len(made)
-                self.advance(1)
+            with ThreadPoolExecutor(self.writer.threads, "summaries") as threads:
+                asked = [threads.submit(self.attempt, source) for source in ready]
+                try:
+                    self.advance(len(sources) - len(ready))
+                    for answered in as_completed(asked):
+                        answered.result()
+                        if len(self.written) >= self.writer.at_once:
+                            self.keep()
+                        self.advance(1)
+                except BaseException:
+                    self.halt.set()
+                    threads.shutdown(wait=False, cancel_futures=True)
+                    if self.writer.endpoint is not None:
+                        self.writer.endpoint.close()
+                    raise
         finally:
-            if asked:
-                self.halt.set()
-                for each in asked:
-                    each.cancel()
-                for answered in [each for each in asked if each.done()]:
-                    take(answered)
-                if isinstance(self.writer, Chat):
-                    self.writer.endpoint.close()
-            self.keep(made[kept:])
-        return made
+            self.keep()
 
-    def keep(self, summaries: Sequence[Summary]) -> None:
+    def keep(self) -> None:
+        """Commit what is written."""
+        with self.lock:
+            summaries, self.written = self.written, []
         if summaries:
             self.report.run = commit_summaries(self.kg, self.tree, summaries, self.prov_run) or self.report.run
             self.report.built += len(summaries)
+            self.tree.summaries.update((summary.section, summary) for summary in summaries)
 
     def advance(self, sections: int) -> None:
         self.done += sections
         if self.on_progress is not None and sections:
-            tokens = self.writer.endpoint.usage.tokens if isinstance(self.writer, Chat) else 0
+            tokens = 0 if self.writer.endpoint is None else self.writer.endpoint.usage.tokens
             self.on_progress(self.done, self.whole, f"summarizing, {tokens:,} tokens" if tokens else "summarizing")
 
-    def is_ready(self, iri: str, text: str | None) -> bool:
-        digest = self.tree.sections[iri].text_sha256
-        if (None if text is None else sha256(text)) != digest:
+    def is_ready(self, source: Source) -> bool:
+        """Check whether the text of a section is that of the tree, and its parts have summaries."""
+        iri = source.section
+        if sha256(source.text) != (self.tree.sections[iri].text_sha256 or sha256("")):
             self.report.failed[iri] = "Its text changed during the build. Build again."
             return False
         if any(self.tree.states[part] != "current" for part in self.tree.parts(iri)):
@@ -294,35 +277,33 @@ class _Build:
             return False
         return True
 
-    def attempt(self, source: Source) -> str | None:
+    def attempt(self, source: Source) -> None:
+        """Write the summary of a section, in a thread, unless the build is aborted or the endpoint fails."""
         with self.lock:
             if self.halt.is_set() or self.failures >= ENOUGH_FAILURES:
                 self.report.waiting += 1
-                return None
+                return
         try:
             text = self.writer.write(source)
         except QuadciteError as error:
             with self.lock:
                 self.failures += isinstance(error, UpstreamError)
                 self.report.failed[source.section] = str(error)
-            return None
+            return
+        prompt = self.writer.prompt_sha256(source.level)
+        made = build_summary(self.tree, source.section, text, self.writer.model, prompt)
         with self.lock:
             self.failures = 0
-        return text
+            self.written.append(made)
 
     def sweep(self) -> None:
         """Remove the summaries of sections that no longer exist or have no text to summarize."""
-        tree = self.tree
-        query = bind(ALL_GRAPHS, prefix=Literal(next(iter(tree.sections)).rpartition("/")[0] + "/"))
-        rows = [*select(self.kg.store.query_sources, query), *select(self.kg.store.query_sources, ORPHANS)]
-        found = {named_node(row["graph"]): named_node(row["section"]).value for row in rows}
-        gone = [graph for graph, section in found.items() if section not in tree.heights]
+        gone = [named_node(row["graph"]) for row in select(self.kg.store.query_sources, ORPHANS)]
+        for section in [each for each in self.tree.summaries if each not in self.tree.heights]:
+            gone.append(NamedNode(self.tree.summaries.pop(section).graph))
         for start in range(0, len(gone), BATCH):
             self.kg.store.commit(
                 dict.fromkeys(gone[start : start + BATCH], ()), self.prov_run.describe(self.kg.store, {})
             )
         read_newest()
         self.report.removed = len(gone)
-        for section in found.values():
-            if section not in tree.heights:
-                tree.summaries.pop(section, None)

@@ -7,32 +7,27 @@ missing. A change therefore makes all summaries above it stale.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import unquote
 
-from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
 
-from kg.errors import InvalidInputError, NotFoundError
+from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph, Memory
-from kg.provenance.reader import find_changed_graphs, graphs_about
+from kg.provenance.reader import find_changed_graphs
 from kg.retrieval.display_titles import build_display_title
 from kg.sparql.terms import bind
-from kg.store.protocol import Query, Rows, Term, named_node, select, term_text
-from kg.text import quoted
+from kg.store.protocol import Query, Term, named_node, select, term_text
+from kg.text import join_first, natural_key, quoted, to_number
 from kg.vocabulary import ELI, GENERATED, KG, SOURCED, iri_prefix, mint, sha256
 
 State = Literal["current", "stale", "missing", "empty", "circular"]
 """State of the summary of a section. ``empty``: the section has no text to summarize. ``circular``: its parents form a
 cycle, or it is below such a section."""
-
-LENGTHS: Final = ((1, 2), (2, 3), (3, 4))
-"""Minimum and maximum sentences of a summary by its level. The last entry applies to all higher levels."""
 
 SECTIONS: Final = """
 SELECT ?section ?graph ?number ?title ?kind ?level ?parent ?position ?sha256 WHERE {
@@ -66,8 +61,9 @@ SELECT ?municipality WHERE { $section kg:jurisdiction ?municipality ; a kg:CodeS
 _SECTIONS: Final = iri_prefix("section")
 _SUMMARIES: Final = iri_prefix("summary")
 _MUNICIPALITIES: Final = iri_prefix("municipality")
+_STATED: Final = f"{SOURCED}zoning/"
 _MOST_CHANGED: Final = 300
-"""Maximum changed graphs for which a cached tree is updated instead of read again."""
+"""Maximum changed sections for which a cached tree is updated instead of read again."""
 _KEPT: Final = 8
 _LOCK: Final = threading.Lock()
 
@@ -129,16 +125,13 @@ class CodeTree:
     """The tree of one municipality. `put` adds new summaries and updates all states."""
 
     def __init__(self, sections: Iterable[Section], summaries: Iterable[Summary]) -> None:
-        listed = sorted(sections, key=lambda section: (section.position, _natural(section.number), section.iri))
+        listed = sorted(sections, key=lambda section: (section.position, natural_key(section.number), section.iri))
         self.sections = {section.iri: section for section in listed}
         self.children: dict[str, list[str]] = defaultdict(list)
         self.roots: list[str] = []
         for iri, section in self.sections.items():
-            if section.parent in self.sections:
-                self.children[section.parent].append(iri)
-            else:
-                self.roots.append(iri)
-        self.order: Sequence[str] = list(self._documents_order())
+            (self.children[section.parent] if section.parent in self.sections else self.roots).append(iri)
+        self.order: Sequence[str] = self._expand(self.roots)
         """Every section below a root in document order, parents first."""
         self.summaries = {summary.section: summary for summary in sorted(summaries, key=lambda each: each.graph)}
         self.heights: dict[str, int] = {}
@@ -150,12 +143,15 @@ class CodeTree:
         self.states: dict[str, State] = dict.fromkeys(self.sections, "circular")
         self.put(())
 
-    def _documents_order(self) -> Iterator[str]:
-        stack = self.roots[::-1]
+    def _expand(self, roots: Sequence[str]) -> list[str]:
+        """List sections and all below them in document order."""
+        found: dict[str, None] = {}
+        stack = list(roots[::-1])
         while stack:
-            iri = stack.pop()
-            yield iri
-            stack += self.children.get(iri, ())[::-1]
+            if (iri := stack.pop()) not in found:
+                found[iri] = None
+                stack += self.children.get(iri, ())[::-1]
+        return list(found)
 
     def parts(self, iri: str) -> list[str]:
         """Get the children that have text to summarize, in order."""
@@ -169,17 +165,9 @@ class CodeTree:
         if root is None:
             return list(self.order)
         if root not in self.sections:
-            raise NotFoundError(f"Unknown section {root} of this code. Top-level sections: {self._shown()}.")
-        found, stack = {root}, [root]
-        while stack:
-            new = [child for child in self.children.get(stack.pop(), ()) if child not in found]
-            found.update(new)
-            stack += new
-        return [iri for iri in self.order if iri in found]
-
-    def _shown(self) -> str:
-        shown = ", ".join(self.roots[:5]) or "none"
-        return shown if len(self.roots) <= 5 else f"{shown} and {len(self.roots) - 5} more"
+            shown = join_first(self.roots, 5) or "none"
+            raise NotFoundError(f"Unknown section {root} of this code. Top-level sections: {shown}.")
+        return self._expand([root])
 
     def above(self, iri: str) -> list[str]:
         """Get the sections that contain `iri`, nearest first."""
@@ -192,9 +180,10 @@ class CodeTree:
 
     def inputs(self, iri: str) -> frozenset[str]:
         """Hash the current inputs of a summary of this section."""
-        section = self.sections[iri]
-        own = sha256(f"{section.title}\n{section.text_sha256 or ''}")
-        return frozenset([own, *(self.input_of(child) for child in self.children.get(iri, ()))])
+        return frozenset([self._own_input(iri), *map(self.input_of, self.children.get(iri, ()))])
+
+    def _own_input(self, iri: str) -> str:
+        return sha256(f"{self.sections[iri].title}\n{self.sections[iri].text_sha256 or ''}")
 
     def input_of(self, part: str) -> str:
         """Hash the contribution of a part to the summary above it."""
@@ -203,22 +192,16 @@ class CodeTree:
 
     def why_stale(self, iri: str) -> Iterator[str]:
         """Yield the reasons for which the summary of this section is stale."""
-        section, summary = self.sections[iri], self.summaries[iri]
-        now = self.inputs(iri)
-        explained: set[str] = set()
-        if (own := sha256(f"{section.title}\n{section.text_sha256 or ''}")) not in summary.inputs:
-            explained.add(own)
+        known, now = self.summaries[iri].inputs, self.inputs(iri)
+        if self._own_input(iri) not in known:
             yield "its heading or its own text has changed"
         for part in self.children.get(iri, ()):
-            name = self.sections[part].name
-            state = self.states[part]
+            name, state = quoted(self.sections[part].name), self.states[part]
             if state in ("missing", "stale"):
-                yield f"the summary of {quoted(name)} is {state}"
-            if (said := self.input_of(part)) not in summary.inputs:
-                explained.add(said)
-                if state in ("current", "empty"):
-                    yield f"the heading or the summary of {quoted(name)} has changed"
-        if len(summary.inputs - now) > len(explained):
+                yield f"the summary of {name} is {state}"
+            elif self.input_of(part) not in known:
+                yield f"the heading or the summary of {name} has changed"
+        if len(known) > len(now):
             yield "a part of the section has been removed"
 
     def put(self, summaries: Iterable[Summary]) -> None:
@@ -235,71 +218,50 @@ class CodeTree:
 
 def read_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
     """Read the tree of a municipality, which may be modified. Raises NotFoundError if it has no sections."""
-    place = NamedNode(municipality)
     with kg.reading():
-        sections = select(kg.ask_sources, bind(SECTIONS, municipality=place))
-        summaries = select(kg.ask_sources, bind(SUMMARIES, municipality=place))
-    if not sections.rows:
+        tree = CodeTree(*_read(kg.ask_sources, municipality))
+    if not tree.sections:
         raise NotFoundError(
             f"No section of the code of {quoted(municipality)} is loaded. `kg load zoning` loads a code."
         )
-    found: dict[str, Section] = {}
-    _add_sections(found, sections)
-    return CodeTree(found.values(), _to_summaries(summaries))
+    return tree
 
 
-def _add_sections(known: dict[str, Section], rows: Rows) -> None:
-    for section in map(_section, rows.rows):
+def _read(
+    query: Query, municipality: str, only: Collection[str] | None = None
+) -> tuple[Iterable[Section], list[Summary]]:
+    """Read the sections of a municipality, all or only some, and their summaries."""
+
+    def rows(text: str) -> Sequence[Sequence[Term | None]]:
+        place = NamedNode(municipality)
+        if only is None:
+            return select(query, bind(text, municipality=place)).rows
+        # VALUES must be inside GRAPH: outside, the store evaluates the patterns for all graphs first.
+        text = text.replace("GRAPH ?graph {", "GRAPH ?graph { VALUES ?section { $only }", 1)
+        return select(query, bind(text, municipality=place, only=[*map(NamedNode, sorted(only))])).rows
+
+    sections: dict[str, Section] = {}
+    for row in rows(SECTIONS):
+        iri, graph, number, title, kind, level, parent, position, digest = _to_texts(row)
+        numbers = to_number(level) or 0, parent or None, to_number(position) or 0
+        section = Section(iri, graph, number, title, *numbers, digest or None, kind)
         # Two parents or headings of a section are an error in the data: the first in order is used.
-        other = known.get(section.iri, section)
-        known[section.iri] = min(other, section, key=lambda each: (each.parent or "", each.title))
+        sections[iri] = min(sections.get(iri, section), section, key=lambda each: (each.parent or "", each.title))
+    return sections.values(), [
+        Summary(iri, graph, text, to_number(level) or 0, prompt, frozenset(inputs.split()))
+        for graph, iri, text, level, prompt, inputs in map(_to_texts, rows(SUMMARIES))
+        if iri
+    ]
 
 
-def _to_summaries(rows: Rows) -> list[Summary]:
-    return [_summary(row) for row in rows.rows if row[1] is not None]
-
-
-def _section(row: Sequence[Term | None]) -> Section:
-    section, graph, number, title, kind, level, parent, position, digest = row
-    return Section(
-        named_node(section).value,
-        named_node(graph).value,
-        "" if number is None else term_text(number),
-        "" if title is None else term_text(title),
-        _number(level),
-        parent.value if isinstance(parent, NamedNode) else None,
-        _number(position),
-        None if digest is None else term_text(digest),
-        "" if kind is None else term_text(kind),
-    )
-
-
-def _summary(row: Sequence[Term | None]) -> Summary:
-    graph, section, text, level, prompt, inputs = row
-    return Summary(
-        named_node(section).value,
-        named_node(graph).value,
-        term_text(text),
-        _number(level),
-        term_text(prompt),
-        frozenset(term_text(inputs).split()),
-    )
-
-
-def _natural(number: str) -> list[tuple[bool, int, str]]:
-    """Build a sort key that puts 9 before 10."""
-    parts = re.findall(r"\d+|\D+", number)
-    return [(not part.isdecimal(), int(part) if part.isdecimal() else 0, part) for part in parts]
-
-
-def _number(term: Term | None) -> int:
-    return int(term.value) if isinstance(term, Text) and term.value.lstrip("-").isdecimal() else 0
+def _to_texts(row: Iterable[Term | None]) -> list[str]:
+    return ["" if term is None else term_text(term) for term in row]
 
 
 def cached_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
     """Get the tree in the state that the call reads. It is shared and must not be modified.
 
-    After a commit, only the changed graphs are read: a tenth of the time of reading a code of 3,000 sections again.
+    After a commit, only the changed sections are read: a tenth of the time of reading a code of 3,000 sections again.
     """
     with _LOCK:
         memory: Memory = kg.memory.get("summary trees") or kg.memory.keep("summary trees", Memory(_KEPT))
@@ -317,68 +279,36 @@ def cached_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
 def _renewed(query: Query, known: int, tree: CodeTree, municipality: str, generation: int) -> CodeTree | None:
     """Update a tree of the generation `known` by the graphs that commits have changed since.
 
-    Returns None if all must be read again: many graphs have changed, or graphs of users that describe sections.
+    Returns None if all must be read again.
     """
     graphs = find_changed_graphs(query, known, generation)
     if graphs is None:
         return None
-    name = municipality.removeprefix(_MUNICIPALITIES)
-    own = graphs_about(graphs, "zoning", name)
-    generated = {graph for graph in own if graph.startswith(GENERATED)}
-    keys = {graph.removeprefix(GENERATED).partition("/")[2] for graph in generated}
-    summarized = {_SECTIONS + key for key in keys if key.startswith(f"{name}/")}
-    stated = {graph for graph in own if graph.startswith(SOURCED)}
-    others = own - generated - stated
-    if len(own) > _MOST_CHANGED or any(section.graph in others for section in tree.sections.values()):
-        return None
-    if others and select(query, _only(SECTIONS, "graph", others, municipality)).rows:
-        return None
-    if not stated and not summarized:
+    stated = {graph.removeprefix(_STATED) for graph in graphs if graph.startswith(_STATED)}
+    written = {graph.removeprefix(GENERATED).partition("/")[2] for graph in graphs if graph.startswith(GENERATED)}
+    own = f"{municipality.removeprefix(_MUNICIPALITIES)}/"
+    changed = {_SECTIONS + key for key in stated | written if key.startswith(own)}
+    if not changed:
         return tree
-    sections = {iri: section for iri, section in tree.sections.items() if section.graph not in stated}
-    summaries = [summary for iri, summary in tree.summaries.items() if iri not in summarized]
-    if stated:
-        _add_sections(sections, select(query, _only(SECTIONS, "graph", stated, municipality)))
-    if summarized:
-        summaries += _to_summaries(select(query, _only(SUMMARIES, "section", summarized, municipality)))
-    return CodeTree(sections.values(), summaries) if sections else None
-
-
-def _only(query: str, variable: str, values: Iterable[str], municipality: str) -> str:
-    """Restrict a query to some values of a variable."""
-    # VALUES must be inside GRAPH: outside, the store evaluates the patterns for all graphs first.
-    some = query.replace("GRAPH ?graph {", f"GRAPH ?graph {{ VALUES ?{variable} {{ $values }}", 1)
-    return bind(some, values=[NamedNode(each) for each in sorted(values)], municipality=NamedNode(municipality))
-
-
-def find_municipality(query: Query, section: str) -> str:
-    """Find the municipality of a section. Raises NotFoundError for an unknown section."""
-    for row in select(query, bind(MUNICIPALITY, section=NamedNode(section))):
-        return named_node(row["municipality"]).value
-    raise NotFoundError(f"Unknown section {section}. Format: {_SECTIONS}{{municipality}}/{{number}}.")
+    if len(changed) > _MOST_CHANGED:
+        return None
+    sections, summaries = _read(query, municipality, changed)
+    sections = [*(each for each in tree.sections.values() if each.iri not in changed), *sections]
+    summaries += [each for each in tree.summaries.values() if each.section not in changed]
+    return CodeTree(sections, summaries) if sections else None
 
 
 def load_texts(query: Query, sections: Sequence[str]) -> dict[str, str]:
     """Load the texts of those of `sections` that have one, by IRI."""
-    if not sections:
-        return {}
-    named = [NamedNode(section) for section in sections]
-    return {
-        named_node(row["section"]).value: term_text(row["text"]) for row in select(query, bind(TEXTS, sections=named))
-    }
+    rows = select(query, bind(TEXTS, sections=[*map(NamedNode, sections)])) if sections else ()
+    return {named_node(row["section"]).value: term_text(row["text"]) for row in rows}
 
 
 def to_summary_iri(section: str) -> NamedNode:
     """Build the IRI of the summary of a section."""
-    return NamedNode(_SUMMARIES + _get_key(section))
+    return NamedNode(_SUMMARIES + section.removeprefix(_SECTIONS))
 
 
 def to_summary_graph(section: str, model: str) -> NamedNode:
     """Build the IRI of the graph for the summary of a section by `model`."""
-    return mint("graph", "gen", model, *(unquote(part) for part in _get_key(section).split("/")))
-
-
-def _get_key(section: str) -> str:
-    if not section.startswith(_SECTIONS):
-        raise InvalidInputError(f"{section} is not a code section. Format: {_SECTIONS}{{municipality}}/{{number}}.")
-    return section.removeprefix(_SECTIONS)
+    return mint("graph", "gen", model, *map(unquote, section.removeprefix(_SECTIONS).split("/")))

@@ -17,10 +17,10 @@ from pathlib import Path
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search import index_sync
 from kg.settings import settings
+from kg.tools.zoning.topic_search import descend
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.build import build
 from kg.zoning_summaries.code_tree import read_tree
-from kg.zoning_summaries.topic_search import descend
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed
 from tests.zoning_summaries.made_up_code import PLACES, THINGS, TOWN, enact, large_code

@@ -16,8 +16,8 @@ from kg.sparql.measured_schema import Schema
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix
 from kg.tools.claims.review import list_claims, review_claim
 from kg.tools.schema.schema_measurement import measure_schema
-from kg.vocabulary import BASE, PREFIXES, mint
-from kg.zoning_summaries.agent_tasks import find_pending, record_summary
+from kg.tools.zoning.summaries import kg_build_summaries, kg_rebuild_summary
+from kg.vocabulary import BASE, PREFIXES
 from loaders.sources import load
 from tests.benchmarks.repair import Mistakes, names_repair
 from tests.conftest import load_once
@@ -36,8 +36,9 @@ def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
     folder = load_once(tmp_path_factory, "joined")
     with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:
         load(kg, "members", [str(ROOT / "fixtures" / "members")])
-        (first, *_), _ = find_pending(kg, mint("municipality", "us-ut-quarry-bend").value)
-        record_summary(kg, first.section, "It says what the others mean.")
+        bend = {"municipality": "Quarry Bend", "state": "UT"}
+        [first] = kg_build_summaries(kg, **bend, mode="agent", limit=1).pending
+        kg_rebuild_summary(kg, **bend, section_id=first.section_id, summary="It says what the others mean.")
         token = SENDER.set(Actor("ada", frozenset({WRITE, ADMIN})))
         for verdict, claim in zip(("accept", "reject"), list_claims(kg, kind="use", limit=2).claims, strict=True):
             review_claim(kg, claim.id, verdict)

@@ -26,7 +26,6 @@ from kg.vocabulary import BASE, sha256
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.build import build, rebuild
 from kg.zoning_summaries.code_tree import CodeTree, read_tree
-from kg.zoning_summaries.stored_summaries import SummaryStatus, load_summary_status
 from tests.examples import dear
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, large_code, open_town, small_code
 
@@ -154,7 +153,7 @@ def test_a_root_bounds_what_is_built(town: KnowledgeGraph) -> None:
 def test_rebuilding_a_section_takes_those_above_along(town: KnowledgeGraph) -> None:
     build(town, TOWN)
     enact(town.store, [Law("7.1.1", "Height", "A fence may be nine feet high.", "7.1", 0)])
-    report = rebuild(town, iri("7.1.1"))
+    report = rebuild(town, TOWN, iri("7.1.1"))
     assert report.built == 3
     assert set(states(town).values()) == {"current", "empty"}
 
@@ -207,14 +206,6 @@ def test_texts_with_little_in_them_get_a_summary_all_the_same(opened: Callable[.
     report = build(town, TOWN)
     assert (report.built, report.failed) == (1, {})
     assert 0 < len(texts(town)["1"]) <= 1_500
-
-
-def test_a_section_of_nothing_but_a_table_is_told_by_its_heading_and_that_of_the_table(
-    opened: Callable[..., KnowledgeGraph],
-) -> None:
-    town = opened([Law("1", "Fees", "Use | Fee\nPier | 5\nDock | 6")])
-    build(town, TOWN)
-    assert texts(town) == {"1": "1 Fees: a table of Use, Fee."}
 
 
 @pytest.mark.long
@@ -335,24 +326,6 @@ def test_a_chat_build_needs_an_endpoint(town: KnowledgeGraph) -> None:
         build(town, TOWN, mode="chat")
 
 
-def test_how_a_summary_stands_can_be_asked(town: KnowledgeGraph) -> None:
-    assert load_summary_status(town, iri("7.1.1")).state == "missing"
-    assert load_summary_status(town, iri("7.2.2")) == SummaryStatus("empty")
-    report = build(town, TOWN)
-    standing = load_summary_status(town, iri("7.1.1"))
-    assert standing.summary is not None
-    assert (standing.state, standing.run, standing.why) == ("current", report.run, ())
-    assert standing.summary.text == texts(town)["7.1.1"]
-    enact(town.store, [Law("7.1.1", "Height", "None.", "7.1", 0)])
-    stale = load_summary_status(town, iri("7.1.1"))
-    assert (stale.state, stale.summary) == ("stale", standing.summary)
-    assert stale.why == ("its heading or its own text has changed",)
-    with pytest.raises(NotFoundError, match="Unknown section"):
-        load_summary_status(town, iri("99"))
-
-
 def test_a_graph_of_a_summary_can_be_named(town: KnowledgeGraph) -> None:
     graph = code_tree.to_summary_graph(f"{BASE}id/section/us-ut-x/a%20b%2Fc", "chat/host/model")
     assert graph == NamedNode(f"{BASE}graph/gen/chat%2Fhost%2Fmodel/us-ut-x/a%20b%2Fc")
-    with pytest.raises(InvalidInputError, match="not a code section"):
-        code_tree.to_summary_iri("cpr://doc/x")

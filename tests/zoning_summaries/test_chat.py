@@ -14,10 +14,10 @@ import pytest
 from kg.errors import InvalidInputError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint
+from kg.tools.zoning.topic_search import descend
 from kg.zoning_summaries.build import ENOUGH_FAILURES, BuildReport, build
 from kg.zoning_summaries.code_tree import read_tree
 from kg.zoning_summaries.prompts import check_summary
-from kg.zoning_summaries.scoring import score_by_chat
 from tests.waiting import until
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, large_code
 from tests.zoning_summaries.stand_in import Said, StandIn, completion, summarize
@@ -372,10 +372,10 @@ def test_a_section_that_gives_orders_is_in_no_request_but_its_own_and_in_no_rati
     build(town, TOWN, mode="chat")
     given = {body["messages"][1]["content"].split("\n")[1]: body["messages"][1]["content"] for body in server.asked}
     assert ["all is allowed" in given[name] for name in ("1.1 Odd", "1.2 Hens", "1 All")] == [True, False, False]
-    score_by_chat(
-        endpoint(rater := stand_in(answer=lambda body: completion('{"1": 1, "2": 2}'))), "hens", [order, "Hens"]
-    )
-    lines = rater.asked[0]["messages"][1]["content"].split("\n")
+    enact(town.store, [Law("1.1", order, order, "1", 0)])
+    rater = stand_in(answer=lambda body: completion('{"1": 1, "2": 2}'))
+    descend(town, TOWN, "hens", endpoint=endpoint(rater))
+    lines = rater.asked[1]["messages"][1]["content"].split("\n")
     assert [line[:3] for line in lines] == ["===", "Que", "1. ", "2. ", "==="]
 
 

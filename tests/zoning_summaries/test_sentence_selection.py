@@ -13,7 +13,6 @@ from kg.zoning_summaries.sentence_selection import (
     LEFT_OUT,
     LONGEST,
     find_key_sentences,
-    find_table_header,
     is_whole,
     shorten,
     split_sentences,
@@ -27,7 +26,6 @@ from tests.examples import dear
         ("(a) The dog barks. The cat sits. All is well.", ["(a) The dog barks.", "The cat sits.", "All is well."]),
         ("1. (b) It barks. It bites.", ["1. (b) It barks.", "It bites."]),
         ("Under Code Ann. § 58-56-1 et seq. It is so.", ["Under Code Ann. § 58-56-1 et seq.", "It is so."]),
-        ("See Sec. 5 of it. It is so.", ["See Sec. 5 of it.", "It is so."]),
         ("It is [§ 2-1 et seq.] (the “Act”). That holds.", ["It is [§ 2-1 et seq.] (the “Act”).", "That holds."]),
         ("It costs 5.5 dollars. Ten days after, it is free.", ["It costs 5.5 dollars.", "Ten days after, it is free."]),
         ("One line\nand another", ["One line", "and another"]),
@@ -57,11 +55,9 @@ def test_no_character_but_blanks_is_lost_or_made_up(text: str) -> None:
         ("Wood | 5 ft. | no\nA dock is allowed.", ["A dock is allowed."]),
         # A list is one sentence with what leads to it.
         (
-            "(a) A dock shall have:\n(1) A rail;\n(2) a light; and\n(3) a ring.\n(b) It is free.",
-            ["A dock shall have: A rail; a light; and a ring.", "It is free."],
+            "(a) A dock shall have:\n(1) A rail;\n(2) a light; and\n(3) a ring.\n(b) It is free to all.",
+            ["A dock shall have: A rail; a light; and a ring.", "It is free to all."],
         ),
-        # A term is one with its meaning, which may stand a line below.
-        ("Dock\nShall mean a floor in the water.", ["Dock: Shall mean a floor in the water."]),
         # What may begin a sentence does.
         ("To the extent that it is wet, it is a dock.", ["To the extent that it is wet, it is a dock."]),
         ("Is it a dock?", ["Is it a dock?"]),
@@ -79,17 +75,11 @@ def test_what_can_stand_alone_is_taken_and_the_rest_only_in_its_absence(text: st
 def test_a_whole_sentence_is_cut_only_where_there_is_no_shorter_one() -> None:
     long = f"A dock shall be {'very ' * 200}long."
     assert find_key_sentences(f"{long}\nA pier is short.") == ["A pier is short."]
-    assert find_key_sentences(long) == [long]
-    [cut] = find_key_sentences(f"A dock shall be {'very ' * 400}long.")
+    [cut] = find_key_sentences(long)
     assert cut.endswith(LEFT_OUT)
     assert len(cut) <= LONGEST + len(LEFT_OUT)
     assert not is_whole(cut)
     assert shorten("short") == "short"
-
-
-def test_a_table_is_told_by_its_first_row_with_words() -> None:
-    assert find_table_header("As follows:\n1 | 2\nUse | Fee | 3\nPier | 5") == ["Use", "Fee"]
-    assert find_table_header("No table.") == find_table_header("1 | 2") == []
 
 
 def test_a_list_without_an_end_is_no_endless_work() -> None:

@@ -13,9 +13,9 @@ import pytest
 from kg.errors import IndexUnavailableError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.remote.chat import ChatEndpoint
+from kg.tools.zoning.topic_search import descend
 from kg.vocabulary import BASE
 from kg.zoning_summaries.build import build
-from kg.zoning_summaries.topic_search import descend
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, large_code, small_code
 from tests.zoning_summaries.stand_in import Said, StandIn, completion
 
@@ -23,12 +23,12 @@ from tests.zoning_summaries.stand_in import Said, StandIn, completion
 def test_a_question_leads_to_the_section_that_answers_it(town: KnowledgeGraph) -> None:
     build(town, TOWN)
     found = descend(town, TOWN, "how many hives of bees", 1)
-    [leaf] = found.leaves
-    assert leaf.section == iri("7.2.1.1")
-    assert leaf.path == (iri("7"), iri("7.2"), iri("7.2.1"))
+    [leaf] = found.results
+    assert leaf.iri == iri("7.2.1.1")
+    assert leaf.path == ["7 Land use", "7.2 Animals", "7.2.1 Bees and birds"]
     assert leaf.summary is not None
     assert leaf.summary.startswith("Two hives of bees may stand on a lot. ")
-    assert (found.agreeing, found.missed, found.notes) == (1, [], [])
+    assert (found.plain_search_agrees_on, found.plain_search_otherwise, found.notes) == (1, [], [])
 
 
 def test_a_question_whose_words_stand_nowhere_is_told_to_be_far(town: KnowledgeGraph) -> None:
@@ -40,7 +40,7 @@ def test_a_question_whose_words_stand_nowhere_is_told_to_be_far(town: KnowledgeG
 
 def test_the_trace_has_every_candidate_with_its_score_and_why(town: KnowledgeGraph) -> None:
     build(town, TOWN)
-    steps = descend(town, TOWN, "how many hives of bees", 1).steps
+    steps = descend(town, TOWN, "how many hives of bees", 1).reasoning
     assert [len(step.candidates) for step in steps] == [1, 2, 1, 2]
     bees, hens = steps[3].candidates
     assert bees.chosen
@@ -50,17 +50,17 @@ def test_the_trace_has_every_candidate_with_its_score_and_why(town: KnowledgeGra
     assert bees.score > hens.score
     animals, fences = steps[1].candidates
     assert animals.why.endswith(", for '7.2.1.1 Bees', which is below it")
-    assert fences.name == "7.1 Fences"
+    assert fences.title == "7.1 Fences"
 
 
 def test_at_most_top_k_go_on_at_each_step(opened: Callable[..., KnowledgeGraph]) -> None:
     town = opened(large_code(3, 5, 8))
     build(town, TOWN)
     found = descend(town, TOWN, "permit for a windmill on a river lot", 2)
-    assert [sum(candidate.chosen for candidate in step.candidates) for step in found.steps] == [2, 2, 2]
-    assert [len(step.candidates) for step in found.steps] == [3, 10, 16]
-    assert len(found.leaves) == 2
-    scores = [leaf.score for leaf in found.leaves]
+    assert [sum(candidate.chosen for candidate in step.candidates) for step in found.reasoning] == [2, 2, 2]
+    assert [len(step.candidates) + (step.more or 0) for step in found.reasoning] == [3, 10, 16]
+    assert len(found.results) == 2
+    scores = [leaf.score for leaf in found.results]
     assert scores == sorted(scores, reverse=True)
 
 
@@ -74,9 +74,9 @@ def test_where_plain_search_chooses_otherwise_the_turn_is_told(opened: Callable[
     town = opened(laws)
     build(town, TOWN)
     found = descend(town, TOWN, "ask never about cats or animals or dogs about wombats or cats", 1)
-    assert [leaf.section for leaf in found.leaves] == [iri("2.1")]
-    [other] = found.missed
-    assert (other.section, other.rank, found.agreeing) == (iri("1.1"), 1, 0)
+    assert [leaf.iri for leaf in found.results] == [iri("2.1")]
+    [other] = found.plain_search_otherwise
+    assert (other.iri, other.rank, found.plain_search_agrees_on) == (iri("1.1"), 1, 0)
     assert other.lost_at.startswith("step 1: 1 Fences was 2nd of 2 by headings and texts")
 
 
@@ -88,14 +88,14 @@ def test_what_a_summary_above_does_not_name_is_found_by_the_one_that_does(
     enact(town.store, [Law("2.3.7", "Odd", "Whoever has a trombone shall play softly.", "2.3", 7)])
     build(town, TOWN, iri("2.3.7"))
     found = descend(town, TOWN, "whoever has a trombone shall play softly", 1)
-    assert [leaf.section for leaf in found.leaves] == [iri("2.3.7")]
-    assert found.steps[0].candidates[0].why.endswith(", for '2.3.7 Odd', which is below it")
+    assert [leaf.iri for leaf in found.results] == [iri("2.3.7")]
+    assert found.reasoning[0].candidates[0].why.endswith(", for '2.3.7 Odd', which is below it")
 
 
 def test_without_summaries_headings_are_compared_and_that_is_told(town: KnowledgeGraph) -> None:
     found = descend(town, TOWN, "animals such as bees", 1)
-    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
-    assert found.leaves[0].summary is None
+    assert [leaf.iri for leaf in found.results] == [iri("7.2.1.1")]
+    assert found.results[0].summary is None
     [note] = found.notes
     assert "6 of 6 candidates are missing" in note
 
@@ -107,11 +107,11 @@ def test_what_no_summary_names_is_found_by_the_text(opened: Callable[..., Knowle
     town = opened(laws)
     build(town, TOWN)
     found = descend(town, TOWN, "drum struck at noon", 1)
-    [leaf] = found.leaves
-    assert leaf.section == iri("1.1.9")
+    [leaf] = found.results
+    assert leaf.iri == iri("1.1.9")
     assert leaf.summary is not None
     assert "drum" not in leaf.summary
-    assert found.agreeing == 1
+    assert found.plain_search_agrees_on == 1
 
 
 def test_what_stands_above_its_parts_is_found_by_its_own_text(opened: Callable[..., KnowledgeGraph]) -> None:
@@ -119,9 +119,9 @@ def test_what_stands_above_its_parts_is_found_by_its_own_text(opened: Callable[.
     town = opened([*laws, Law("8.1", "Pumps", "Two pumps may stand on a lot.", "8", 0)])
     build(town, TOWN)
     found = descend(town, TOWN, "lid of iron and rope of hemp", 1)
-    assert [leaf.section for leaf in found.leaves] == [iri("8")]
-    assert (found.leaves[0].path, found.missed) == ((), [])
-    assert [leaf.section for leaf in descend(town, TOWN, "two pumps on a lot", 1).leaves] == [iri("8.1")]
+    assert [leaf.iri for leaf in found.results] == [iri("8")]
+    assert (found.results[0].path, found.plain_search_otherwise) == ([], [])
+    assert [leaf.iri for leaf in descend(town, TOWN, "two pumps on a lot", 1).results] == [iri("8.1")]
 
 
 def test_without_an_index_words_decide_alone_and_that_is_told(town: KnowledgeGraph) -> None:
@@ -132,8 +132,8 @@ def test_without_an_index_words_decide_alone_and_that_is_told(town: KnowledgeGra
 
     town.search.rank = gone  # type: ignore[method-assign]
     found = descend(town, TOWN, "hives of bees", 1)
-    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
-    assert {step.scored_by for step in found.steps} == {"words of headings and texts"}
+    assert [leaf.iri for leaf in found.results] == [iri("7.2.1.1")]
+    assert {step.scored_by for step in found.reasoning} == {"words of headings and texts"}
     assert found.notes[-1].endswith("the index process was stopped")
 
 
@@ -153,7 +153,7 @@ def test_a_commit_is_seen_by_the_next_descent_and_only_new_texts_are_embedded(to
     assert [text.rpartition(" > ")[2] for text in embedded if " > " in text] == ["7.2.1.2 Geese"]
     embedded.clear()
     found = descend(town, TOWN, "roosters", 5)
-    assert "Ostriches are fine." in {leaf.summary for leaf in found.leaves}
+    assert "Ostriches are fine." in {leaf.summary for leaf in found.results}
     assert embedded == ["roosters"]  # the build has embedded what is new
 
 
@@ -162,7 +162,7 @@ def test_a_section_that_goes_leaves_the_vectors_of_the_others(town: KnowledgeGra
     descend(town, TOWN, "roosters", 5)
     town.search.embedded.clear()  # type: ignore[attr-defined]
     enact(town.store, [Law("7.1.2", "", None)])
-    assert descend(town, TOWN, "roosters", 5).leaves
+    assert descend(town, TOWN, "roosters", 5).results
     assert town.search.embedded == ["roosters"]  # type: ignore[attr-defined]
 
 
@@ -177,16 +177,16 @@ def test_vectors_of_summaries_are_kept_for_other_processes(town: KnowledgeGraph)
     [file] = (town.settings.data_dir / "summaries").iterdir()
     file.write_bytes(file.read_bytes()[:200])
     after = descend(replace(town, memory=Memory()), TOWN, "roosters")
-    assert (after.leaves, len(embedded)) == (before.leaves, 1 + 8 + 1)
+    assert (after.results, len(embedded)) == (before.results, 1 + 8 + 1)
 
 
 def test_without_a_model_words_decide_and_that_is_told(town: KnowledgeGraph) -> None:
     town.search.model = None  # type: ignore[attr-defined]
     build(town, TOWN)
     found = descend(town, TOWN, "hives of bees", 1)
-    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
+    assert [leaf.iri for leaf in found.results] == [iri("7.2.1.1")]
     assert "kg models pull" in found.notes[-1]
-    assert found.steps[0].scored_by == "words of headings and texts"
+    assert found.reasoning[0].scored_by == "words of headings and texts"
 
 
 def test_there_is_no_descent_where_there_is_no_code(town: KnowledgeGraph) -> None:
@@ -206,9 +206,9 @@ def test_an_endpoint_rates_where_one_is_given(town: KnowledgeGraph, stand_in: Ca
     build(town, TOWN)
     server = stand_in(answer=rate)
     found = descend(town, TOWN, "hens", 1, endpoint=ChatEndpoint(server.url, "judge"))
-    assert [leaf.section for leaf in found.leaves] == [iri("7.1.1")]
-    assert found.steps[1].candidates[0].why == "1st of 2 by ratings of 127.0.0.1/judge: says so"
-    assert found.steps[1].candidates[0].score == 0.9
+    assert [leaf.iri for leaf in found.results] == [iri("7.1.1")]
+    assert found.reasoning[1].candidates[0].why == "1st of 2 by ratings of 127.0.0.1/judge: says so"
+    assert found.reasoning[1].candidates[0].score == 0.9
 
 
 @pytest.mark.parametrize("said", ["no", "{}", '{"1": 11}', '{"1": true}', '{"1": [], "2": []}', '{"1": "9"}'])
@@ -218,8 +218,8 @@ def test_where_the_ratings_are_none_vectors_decide(
     build(town, TOWN)
     server = stand_in(answer=lambda body: completion(said))
     found = descend(town, TOWN, "hives of bees", 1, endpoint=ChatEndpoint(server.url, "judge"))
-    assert [leaf.section for leaf in found.leaves] == [iri("7.2.1.1")]
+    assert [leaf.iri for leaf in found.results] == [iri("7.2.1.1")]
     assert len(server.asked) == 1
     assert found.notes[0].startswith("The chat endpoint failed")
-    assert found.steps[0].scored_by == "headings and texts (not by ratings: 127.0.0.1/judge failed)"
-    assert {step.scored_by for step in found.steps[1:]} == {"headings and texts"}
+    assert found.reasoning[0].scored_by == "headings and texts (not by ratings: 127.0.0.1/judge failed)"
+    assert {step.scored_by for step in found.reasoning[1:]} == {"headings and texts"}

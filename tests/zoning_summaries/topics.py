@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.tools.zoning.topic_search import descend
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.topic_search import descend
 
 FILE: Final = Path(__file__).with_suffix(".toml")
 TOP_K: Final = 5
@@ -57,7 +57,7 @@ def ask(kg: KnowledgeGraph, municipality: str, questions: Iterable[Topic]) -> li
 
     asked = []
     for topic in questions:
-        mine = numbers(leaf.section for leaf in descend(kg, municipality, topic.asked, TOP_K).leaves)
+        mine = numbers(hit.iri for hit in descend(kg, municipality, topic.asked, TOP_K).results)
         plain = kg.search.rank(topic.asked, units=units, limit=TOP_K).candidates
         asked.append(Asked(topic, mine, numbers(each.iri for each in plain)))
     return asked

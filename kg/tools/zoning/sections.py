@@ -212,7 +212,7 @@ def _describe_section(
         text_length=len(text),
         summary=None if summary is None else summary.text,
         summary_level=None if summary is None else summary.level,
-        summary_built_at=None if summary is None else _load_built_at(reader, summary.graph),
+        summary_built_at=None if summary is None else load_built_at(reader, summary.graph),
         summary_state=tree.states[iri],
         subsection=named,
         subsections=parts or None,
@@ -398,7 +398,7 @@ def _annotations(said: Mapping[str, _Properties]) -> list[Note]:
     return [note for _, note in sorted(found, key=lambda item: (len(item[0]), item[0]))]
 
 
-def _load_built_at(reader: Reader, graph: str) -> str | None:
+def load_built_at(reader: Reader, graph: str) -> str | None:
     """Load the time at which the summary in a graph was written."""
     query = bind(BUILT, graph=NamedNode(graph), prov=PROV_GRAPH)
     return next((term_text(row["time"]) for row in reader.rows("time of the summary", query)), None)

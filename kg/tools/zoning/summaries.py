@@ -1,4 +1,4 @@
-"""Tools for the summaries of municipal codes: build them, let the calling agent write them, and search by topic."""
+"""Tools for the summaries of municipal codes: build them, or let the calling agent write them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from kg.errors import InvalidInputError, QueryBusyError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
 from kg.loading import ANSWER_AFTER_S
-from kg.retrieval.reader import Reader, bounded, clean_text
+from kg.retrieval.reader import Reader, bounded
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean, clipped
 from kg.search.index_sync import Progress
@@ -22,20 +22,14 @@ from kg.tools.zoning.municipalities import (
     find_section,
     get_section_key,
 )
+from kg.tools.zoning.sections import load_built_at
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.agent_tasks import find_pending, record_summary
 from kg.zoning_summaries.build import BuildPausedError, build, rebuild
-from kg.zoning_summaries.code_tree import State
-from kg.zoning_summaries.stored_summaries import load_summary_status
-from kg.zoning_summaries.topic_search import Descent, descend
-from kg.zoning_summaries.writers import has_chat, open_chat
+from kg.zoning_summaries.prompts import build_instructions
+from kg.zoning_summaries.stored_summaries import build_sources, hash_inputs, record_summary
 
 SHOWN: Final = 20
 """Maximum failures and stale sections that an answer lists."""
-ALSO: Final = 5
-"""Rejected candidates of a step that an answer lists."""
-PATIENCE_S: Final = 20.0
-"""Total seconds for a chat endpoint to rate the candidates of a step, with retries."""
 
 BuildMode = Literal["extractive", "chat", "agent"]
 
@@ -98,56 +92,6 @@ class RebuildResult(Result):
     stale_above: list[str] = Field(default_factory=list, description="Sections above whose summaries are stale now")
 
 
-class TopicCandidate(Lean):
-    """A section that was scored against the query."""
-
-    section_id: str
-    title: str
-    score: float
-    chosen: bool
-    why: str
-    summary_state: State | None = Field(None, description="stale or missing; absent if current")
-
-
-class TopicStep(Lean):
-    """One level of the search."""
-
-    scored_by: str
-    candidates: list[TopicCandidate]
-    more: int | None = Field(None, description="Candidates not listed")
-
-
-class TopicHit(Lean):
-    """A section that matches the query."""
-
-    section_id: str
-    iri: str
-    title: str
-    score: float
-    summary: str | None = None
-    summary_state: State | None = Field(None, description="stale or missing; absent if current")
-    path: list[str] = Field(description="Sections above it, top level first")
-
-
-class TopicAlternative(Lean):
-    """A top result of plain search that this search did not return."""
-
-    section_id: str
-    iri: str
-    title: str
-    rank: int
-    lost_at: str
-
-
-class TopicResult(Result):
-    """The sections that match a query, how they were found, and the differences to plain search."""
-
-    results: list[TopicHit]
-    reasoning: list[TopicStep]
-    plain_search_agrees_on: int
-    plain_search_otherwise: list[TopicAlternative]
-
-
 def kg_build_summaries(
     kg: KnowledgeGraph,
     municipality: MunicipalityName,
@@ -169,51 +113,26 @@ def kg_build_summaries(
     reader = Reader(kg)
     place = find_place(reader, municipality, state)
     root = None if root_section is None else find_section(code_tree.cached_tree(kg, place.iri), root_section)
+    result = BuildResult(municipality=place.name, mode=mode)
     if mode == "agent":
-        todo, remaining = find_pending(kg, place.iri, root, limit=bounded("limit", limit, 1, 20))
-        handed = [
-            PendingSummary(
-                section_id=get_section_key(each.section),
-                iri=each.section,
-                title=each.name,
-                state=each.state,
-                ready=each.ready,
-                summary_level=each.level,
-                # All three change with the parts of a section that is not ready.
-                instructions=each.instructions if each.ready else None,
-                source=each.source if each.ready else None,
-                inputs_sha256=each.inputs_sha256 if each.ready else None,
-            )
-            for each in todo
-        ]
-        return reader.finish(BuildResult(municipality=place.name, mode=mode, remaining=remaining, pending=handed))
+        result.remaining, result.pending = _list_pending(kg, place.iri, root, bounded("limit", limit, 1, 20))
+        return reader.finish(result)
     report = build(kg, place.iri, root, mode=mode, on_progress=_unless_stopped())
-    failed = [
+    for name in ("model", "built", "current", "empty", "waiting", "requests", "prompt_tokens", "completion_tokens"):
+        setattr(result, name, getattr(report, name))
+    result.failed = [
         Failure(section_id=get_section_key(each), iri=each, reason=clipped(why, 300))
-        for each, why in report.failed.items()
+        for each, why in [*report.failed.items()][:SHOWN]
     ]
-    result = BuildResult(
-        municipality=place.name,
-        mode=mode,
-        model=report.model,
-        built=report.built,
-        current=report.current,
-        empty=report.empty,
-        waiting=report.waiting,
-        failed=failed[:SHOWN],
-        requests=report.requests,
-        prompt_tokens=report.prompt_tokens,
-        completion_tokens=report.completion_tokens,
-        remaining=find_pending(kg, place.iri, root, limit=0)[1],
-    )
+    result.remaining, _ = _list_pending(kg, place.iri, root, 0)
     if report.paused:
         result.notes.append(f"Paused after {ANSWER_AFTER_S:g} s. Call again with the same arguments for the rest.")
     if report.kept:
         result.notes.append(
             f"{report.kept} summaries of the operator stay as they are. Replacing them requires the token."
         )
-    if len(failed) > SHOWN:
-        result.notes.append(f"{len(failed)} sections failed. The first {SHOWN} are listed.")
+    if len(report.failed) > SHOWN:
+        result.notes.append(f"{len(report.failed)} sections failed. The first {SHOWN} are listed.")
     if report.circular:
         result.notes.append(f"{len(report.circular)} sections have no summary, since their parents form a cycle.")
     return reader.finish(result)
@@ -241,61 +160,64 @@ def kg_rebuild_summary(
     reader = Reader(kg)
     place = find_place(reader, municipality, state)
     found = find_section(code_tree.cached_tree(kg, place.iri), section_id)
-    rebuilt = 1
-    failed = None
+    rebuilt, failed = 1, None
     if summary is not None:
-        record_summary(kg, found, summary, inputs_sha256=inputs_sha256)
+        record_summary(kg, place.iri, found, summary, inputs_sha256=inputs_sha256)
     elif inputs_sha256 is not None:
         raise InvalidInputError("inputs_sha256: It needs a summary. Omit it to generate one.")
     else:
-        report = rebuild(kg, found, mode=mode, on_progress=_unless_stopped())
+        report = rebuild(kg, place.iri, found, mode=mode, on_progress=_unless_stopped())
         rebuilt, failed = report.built, report.failed.get(found)
         if report.paused:
             failed = f"Paused after {ANSWER_AFTER_S:g} s. Call `kg_build_summaries` for the sections below first."
-    tree, status = code_tree.cached_tree(kg, place.iri), load_summary_status(kg, found)
-    text = status.summary
-    stale_above = [get_section_key(each) for each in tree.above(found) if tree.states[each] in ("stale", "missing")]
+    tree = code_tree.cached_tree(kg, place.iri)
+    text, above = tree.summaries.get(found), tree.above(found)
     result = RebuildResult(
         section_id=get_section_key(found),
         iri=found,
         title=tree.sections[found].name,
         level=tree.sections[found].level,
-        summary=text.text if text else None,
-        summary_level=text.level if text else None,
-        summary_built_at=status.built_at,
-        model=text.model if text else None,
-        stale=status.state == "stale",
+        stale=tree.states[found] == "stale",
         rebuilt=rebuilt,
-        stale_above=stale_above[:SHOWN],
-        notes=[*status.why, *([] if failed is None else [f"No summary was written. {failed}"])],
+        stale_above=[get_section_key(each) for each in above if tree.states[each] in ("stale", "missing")][:SHOWN],
     )
+    if text is not None:
+        result.summary, result.summary_level, result.model = text.text, text.level, text.model
+        result.summary_built_at = load_built_at(reader, text.graph)
+        result.notes += tree.why_stale(found)
+    if failed is not None:
+        result.notes.append(f"No summary was written. {failed}")
     return reader.finish(result)
 
 
-def kg_search_by_topic(
-    kg: KnowledgeGraph,
-    municipality: MunicipalityName,
-    state: StateName,
-    query: Annotated[str, Field(min_length=1, max_length=2_000, description="Topic or question")],
-    top_k: Annotated[int, Field(ge=1, le=20, description="Sections followed at each level")] = 5,
-    scorer: Annotated[
-        Literal["auto", "embeddings", "chat"], Field(description="auto: chat if configured, else embeddings")
-    ] = "auto",
-) -> TopicResult:
-    """Find the sections of a code that regulate a topic, from the top level down by their summaries.
-
-    Use for themes. Returns results (section_id, iri, title, score, summary, path), the reasoning per level, and the
-    differences to plain search.
-    Example: kg_search_by_topic(municipality="Quarry Bend", state="UT", query="who decides on conditional uses").
-    Next: `kg_query_section` for the text of the law.
-    """
-    reader = Reader(kg)
-    place = find_place(reader, municipality, state)
-    question = clean_text("query", query, 2_000)
-    rated = scorer == "chat" or (scorer == "auto" and has_chat(kg.settings))
-    endpoint = open_chat(kg.settings, patience_s=PATIENCE_S) if rated else None
-    found = descend(kg, place.iri, question, bounded("top_k", top_k, 1, 20), endpoint=endpoint)
-    return reader.finish(_topic_result(found, code_tree.cached_tree(kg, place.iri)))
+def _list_pending(
+    kg: KnowledgeGraph, municipality: str, root: str | None, limit: int
+) -> tuple[int, list[PendingSummary]]:
+    """Count the sections without a current summary, and list the first, parts first, in the state of the call."""
+    with kg.reading():
+        tree = code_tree.cached_tree(kg, municipality)
+        todo = [iri for iri in tree.below(root) if tree.states[iri] in ("missing", "stale")]
+        todo.sort(key=lambda iri: tree.heights[iri])  # stable: within a level in document order
+        sources = build_sources(kg.ask_sources, tree, todo[:limit])
+    pending = []
+    for source in sources:
+        iri = source.section
+        ready = all(tree.states[part] == "current" for part in tree.parts(iri))
+        pending.append(
+            PendingSummary(
+                section_id=get_section_key(iri),
+                iri=iri,
+                title=source.name,
+                state=tree.states[iri],
+                ready=ready,
+                summary_level=source.level,
+                # All three change with the parts of a section that is not ready.
+                instructions=build_instructions(source.level) if ready else None,
+                source=source.given() if ready else None,
+                inputs_sha256=hash_inputs(tree, iri) if ready else None,
+            )
+        )
+    return len(todo), pending
 
 
 def _unless_stopped() -> Progress:
@@ -314,54 +236,3 @@ def _unless_stopped() -> Progress:
             raise BuildPausedError
 
     return check
-
-
-def _unless_current(state: State) -> State | None:
-    return None if state == "current" else state
-
-
-def _topic_result(found: Descent, tree: code_tree.CodeTree) -> TopicResult:
-    return TopicResult(
-        results=[
-            TopicHit(
-                section_id=get_section_key(leaf.section),
-                iri=leaf.section,
-                title=leaf.name,
-                score=leaf.score,
-                summary=leaf.summary,
-                summary_state=_unless_current(tree.states[leaf.section]),
-                path=[tree.sections[each].name if each in tree.sections else each for each in leaf.path],
-            )
-            for leaf in found.leaves
-        ],
-        reasoning=[
-            TopicStep(
-                scored_by=step.scored_by,
-                candidates=[
-                    TopicCandidate(
-                        section_id=get_section_key(each.section),
-                        title=each.name,
-                        score=each.score,
-                        chosen=each.chosen,
-                        why=each.why,
-                        summary_state=_unless_current(each.state),
-                    )
-                    for each in step.candidates[: found.top_k + ALSO]
-                ],
-                more=max(0, len(step.candidates) - found.top_k - ALSO) or None,
-            )
-            for step in found.steps
-        ],
-        plain_search_agrees_on=found.agreeing,
-        plain_search_otherwise=[
-            TopicAlternative(
-                section_id=get_section_key(each.section),
-                iri=each.section,
-                title=each.name,
-                rank=each.rank,
-                lost_at=each.lost_at,
-            )
-            for each in found.missed
-        ],
-        notes=list(found.notes),
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Any, Final, Literal
 
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
@@ -38,7 +39,7 @@ def summaries_build(
     start = None if root is None else find_section(code_tree.cached_tree(kg, place.iri), root)
     report = build(kg, place.iri, start, mode=mode, anew=anew, on_progress=PROGRESS.get())
     return {
-        **report.to_dict(),
+        **asdict(report),
         "municipality": place.shown,
         "mode": mode,
         "failed": [

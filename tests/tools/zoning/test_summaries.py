@@ -21,7 +21,8 @@ from kg.queries.pool import Cancellation
 from kg.tools.answers import content_of
 from kg.tools.calls import Tool
 from kg.tools.zoning import summaries
-from kg.tools.zoning.summaries import kg_build_summaries, kg_rebuild_summary, kg_search_by_topic
+from kg.tools.zoning.summaries import kg_build_summaries, kg_rebuild_summary
+from kg.tools.zoning.topic_search import kg_search_by_topic
 from kg.vocabulary import KG, RDF, SKOS, mint
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, open_town, small_code
 from tests.zoning_summaries.stand_in import Said, StandIn, completion, summarize
@@ -99,11 +100,14 @@ def test_a_build_tells_what_it_did_and_what_is_left(town):
 
 
 def test_an_agent_writes_what_it_is_handed_and_sends_it_back(town):
-    written = 0
+    written, handed_out = 0, []
     while (handed := kg_build_summaries(town, **HERE, mode="agent", limit=1)).pending:
         [one] = handed.pending
         assert one.ready
         assert handed.remaining == 8 - written
+        handed_out.append(one.section_id)
+        assert f"{(1, 2, 3, 3)[one.summary_level]} to " in one.instructions
+        assert one.section_id != "7.1" or "7.1.2 Materials: It is about 7.1.2 Materials." in one.source
         taken = kg_rebuild_summary(
             town,
             **HERE,
@@ -114,7 +118,10 @@ def test_an_agent_writes_what_it_is_handed_and_sends_it_back(town):
         assert (taken.summary, taken.model, taken.stale) == (f"It is about {one.title}.", "agent/agent", False)
         assert taken.summary_built_at.endswith("Z")
         written += 1
-    assert written == 8
+    assert handed_out == ["7.1.1", "7.1.2", "7.2.1.1", "7.2.1.2", "7.1", "7.2.1", "7.2", "7"]
+    assert kg_build_summaries(town, **HERE).built == 0  # extracts do not replace them
+    with pytest.raises(InvalidInputError, match="cannot have a summary"):
+        kg_rebuild_summary(town, **HERE, section_id="7.2.2", summary="It is repealed.")
 
 
 def test_an_agents_text_for_what_has_changed_is_refused(town):
