@@ -252,7 +252,7 @@ class _Build:
             self.keep()
 
     def keep(self) -> None:
-        """Commit what is written."""
+        """Commit the summaries that are not committed."""
         with self.lock:
             summaries, self.written = self.written, []
         if summaries:
