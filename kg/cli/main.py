@@ -578,7 +578,7 @@ def extract(
             help="chat: ask the model at QUADCITE_CHAT_URL (default). rules: remove the readings of models.",
         ),
     ] = "chat",
-    anew: Annotated[bool, typer.Option("--anew", help="Ask about sections that this model has read, too.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Ask about sections that this model has read, too.")] = False,
     questions: Annotated[
         int, typer.Option("--questions", metavar="N", min=1, max=100_000, help="Maximum questions to the model.")
     ] = 500,
@@ -596,7 +596,7 @@ def extract(
     from loaders.zoning.graph.chat_extraction import extract as ask
 
     arguments = {
-        "municipality": municipality, "state": state, "mode": mode, "anew": anew, "questions": questions,
+        "municipality": municipality, "state": state, "mode": mode, "again": again, "questions": questions,
         "minutes": minutes,
     }  # fmt: skip
     with _connect(data_dir, extract=ask) as graph, output.progress("reading") as advance:

@@ -39,7 +39,7 @@ def build(
             help="extractive: sentences of the law (default). chat: text by the model at QUADCITE_CHAT_URL.",
         ),
     ] = "extractive",
-    anew: Annotated[bool, typer.Option("--anew", help="Build current summaries again, too.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Build current summaries again, too.")] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
@@ -47,7 +47,7 @@ def build(
     from kg.cli import connection
 
     with connection.connect(settings_for(data_dir)) as graph, output.progress("summarizing") as advance:
-        arguments = {"municipality": municipality, "state": state, "root": root, "mode": mode, "anew": anew}
+        arguments = {"municipality": municipality, "state": state, "root": root, "mode": mode, "anew": again}
         done = graph.call("summaries_build", arguments, advance)
     if as_json:
         output.put_json(done)

@@ -96,7 +96,7 @@ def test_a_code_is_built_counted_and_built_again_for_nothing(data: Path) -> None
     assert (whole["built"], whole["current"], whole["mode"]) == (5, 3, "extractive")
     again = answer("build", *HERE, *at)
     assert (again["built"], again["current"], again["run"]) == (0, 8, None)
-    assert answer("build", *HERE, "--anew", *at)["built"] == 8
+    assert answer("build", *HERE, "--again", *at)["built"] == 8
     [after] = answer("status", *HERE, *at)["codes"]
     assert (after["current"], after["models"]) == (8, {"extractive/words": 8})
     shown = run("status", *at).stdout.split("\n")

@@ -17,14 +17,14 @@ def extract(
     municipality: str,
     state: str,
     mode: Literal["chat", "rules"] = "chat",
-    anew: bool = False,
+    again: bool = False,
     questions: int = 500,
     minutes: float = 60.0,
 ) -> dict[str, Any]:
     """Extract facts from the sections of a code again: with the configured chat model, or by the rules alone.
 
-    At most `questions` are sent to the endpoint, for at most `minutes`. With `anew`, also about sections that the model
-    has read. The mode "rules" removes the readings of models.
+    At most `questions` are sent to the endpoint, for at most `minutes`. With `again`, also about sections that the
+    model has read. The mode "rules" removes the readings of models.
     """
     if kg.extract is None:
         raise InvalidInputError("This process cannot extract: it was started without loaders.")
@@ -34,7 +34,7 @@ def extract(
         place.iri.removeprefix(iri_prefix("municipality")),
         exclusive=lambda: exclusive_load(advance),
         mode=mode,
-        anew=anew,
+        again=again,
         questions=questions,
         minutes=minutes,
         on_progress=advance,

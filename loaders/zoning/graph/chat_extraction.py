@@ -12,9 +12,9 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError, RecordError, UpstreamError
@@ -27,19 +27,9 @@ from kg.zoning_summaries.prompts import READING_FORM
 from kg.zoning_summaries.writers import open_chat
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.permission_levels import level_of
-from loaders.zoning.extraction.section_scope import Scope
-from loaders.zoning.graph.derive import merge_districts
-from loaders.zoning.graph.reading_commits import commit_readings
-from loaders.zoning.graph.readings import (
-    Claim,
-    Kind,
-    Reading,
-    check,
-    load_readings,
-)
+from loaders.zoning.graph.reading_commits import Checks, commit_readings
+from loaders.zoning.graph.readings import Claim, Kind, Reading, load_readings
 from loaders.zoning.graph.rule_quads import STANDARD_TYPES
-from loaders.zoning.graph.stated_districts import load_stated
-from loaders.zoning.graph.stored_codes import Code, Codes
 from loaders.zoning.readers.code_model import Section
 
 Mode = Literal["chat", "rules"]
@@ -78,7 +68,7 @@ _PATIENCE: Final = 3
 class ExtractionReport:
     """The outcome of a run. `run` is its IRI in ``graph/prov``, None if nothing was committed."""
 
-    mode: str
+    mode: Mode = "chat"
     model: str | None = None
     run: str | None = None
     sections: int = 0
@@ -105,8 +95,7 @@ class ExtractionReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the report to JSON types."""
-        said = {name: getattr(self, name) for name in self.__slots__}
-        return said | {"seconds": round(self.seconds, 3)}
+        return asdict(self) | {"seconds": round(self.seconds, 3)}
 
 
 def extract(
@@ -115,7 +104,7 @@ def extract(
     *,
     exclusive: Callable[[], AbstractContextManager[None]],
     mode: Mode = "chat",
-    anew: bool = False,
+    again: bool = False,
     questions: int = 500,
     minutes: float = 60.0,
     on_progress: Progress | None = None,
@@ -123,23 +112,23 @@ def extract(
 ) -> ExtractionReport:
     """Extract facts from the stored sections of a municipality again, by its key: with a chat model, or by rules alone.
 
-    At most `questions` are sent, for at most `minutes`. With `anew`, sections that the model has read are asked about
-    again. `exclusive` opens a context in which no load runs; each commit is in one.
+    At most `questions` are sent, for at most `minutes`. With `again`, sections that the model has read are asked about,
+    too. `exclusive` opens a context in which no load runs; each commit is in one.
 
     Raises NotFoundError for a municipality without sections, and InvalidInputError if no endpoint is configured.
     """
-    halt = threading.Event()
+    started, halt = time.monotonic(), threading.Event()
     patience = min(_PATIENCE * kg.settings.chat_timeout_s, minutes * 60)
     endpoint = open_chat(kg.settings, patience_s=patience, sleep=sleep or halt.wait) if mode == "chat" else None
-    code = Codes(kg.memory).load(kg.store, name)
-    if not code.sections:
+    work = _Extraction(kg, name, exclusive, "rules" if endpoint is None else f"chat/{endpoint.name}", halt)
+    work.report.mode, work.report.model = mode, None if endpoint is None else endpoint.name
+    if not work.report.sections:
         raise NotFoundError(f"{name} has no sections. Load its code with `kg load zoning PATH`.")
-    work = _Extraction(kg, code, exclusive, endpoint, halt, on_progress, time.monotonic() + minutes * 60)
-    with work.timed():
-        if endpoint is None:
-            work.withdraw()
-        else:
-            work.ask(endpoint, anew, questions)
+    if endpoint is None:
+        work.withdraw()
+    else:
+        work.ask(endpoint, list(work.plan(again, questions)), started + minutes * 60, on_progress)
+    work.report.seconds = time.monotonic() - started
     return work.report
 
 
@@ -159,167 +148,146 @@ def extract_in_turns(
     return extract(kg, name, exclusive=exclusive, **options)
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
-    """A section to ask about, with the texts of its questions, and the checks of its answers."""
-
-    section: Section
-    above: Sequence[Section]
-    windows: Sequence[str]
-    check: Callable[[Kind, Mapping[str, Any]], Claim]
-    districts: Sequence[str]
-
-
 class _Extraction:
     def __init__(
         self,
         kg: KnowledgeGraph,
-        code: Code,
+        name: str,
         exclusive: Callable[[], AbstractContextManager[None]],
-        endpoint: ChatEndpoint | None,
+        method: str,
         halt: threading.Event,
-        on_progress: Progress | None,
-        end: float,
     ) -> None:
-        self.kg, self.code, self.exclusive = kg, code, exclusive
-        self.halt, self.on_progress, self.end = halt, on_progress, end
-        self.method = "rules" if endpoint is None else f"chat/{endpoint.name}"
-        self.report = ExtractionReport(
-            "rules" if endpoint is None else "chat", None if endpoint is None else endpoint.name
-        )
-        self.report.sections = len(code.sections)
-        self.prov_run: Final = Run(AGENT, {"municipality": code.name, "method": self.method})
-        self.lock = threading.Lock()
+        self.kg, self.name, self.exclusive, self.method, self.halt = kg, name, exclusive, method, halt
+        self.checks: Final = Checks(kg, name)
+        self.report: Final = ExtractionReport(sections=len(self.checks.code.sections))
+        self.prov_run: Final = Run(AGENT, {"municipality": name, "method": method})
+        self.lock: Final = threading.Lock()
+        self.made: dict[tuple[str, str], Reading | None] = {}
+        """Readings that are not committed."""
         self.failures = 0
         """Consecutive failures of the endpoint."""
 
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        self.report.seconds = time.perf_counter() - started
-
     def withdraw(self) -> None:
-        """Remove all readings, so that the rules alone decide."""
-        stored = load_readings(self.kg.store, self.code.name)
-        several = {
+        """Remove the readings of models, so that they have no effect."""
+        stored = load_readings(self.kg.store, self.name)
+        self.made = {
             (key, each.reader): None
-            for key, found in stored.items()
-            for each in found
+            for key, several in stored.items()
+            for each in several
             if each.reader.startswith("chat/")
         }
-        commit_readings(self.kg, self.code.name, several, self.prov_run, self.exclusive)
-        self.report.removed = len(several)
+        self.report.removed = len(self.made)
+        self.keep()
 
-    def ask(self, endpoint: ChatEndpoint, anew: bool, questions: int) -> None:
-        """Ask about the sections that may state a fact, and commit the readings as they come."""
-        tasks = list(self._plan(anew, questions))
-        made: dict[tuple[str, str], Reading | None] = {}
-        done = 0
-        threads = ThreadPoolExecutor(self.kg.settings.chat_concurrency, "readings")
-        asked = {threads.submit(self.attempt, endpoint, task): task for task in tasks}
-
-        def take(answered: Future[Sequence[Claim] | None]) -> None:
-            task = asked.pop(answered)
-            if answered.cancelled():
-                self.report.waiting += 1
-            elif (found := answered.result()) is not None:
-                key = task.section.key
-                empty = Reading(self.method, sha256(task.section.text), (), PROMPT_SHA256)
-                made[key, self.method] = empty.add(found)
-                self.report.claimed += len(found)
-                self.report.read += 1
-
-        try:
-            for answered in as_completed(list(asked), timeout=max(0.0, self.end - time.monotonic())):
-                take(answered)
-                done += 1
-                if len(made) >= BATCH:
-                    self.keep(made)
-                    made.clear()
-                if self.on_progress is not None:
-                    tokens = endpoint.usage.tokens
-                    self.on_progress(done, len(tasks), f"reading, {tokens:,} tokens" if tokens else "reading")
-        except TimeoutError:
-            pass  # the time is over: the answers so far are kept
-        finally:
-            self.halt.set()
-            for each in asked:
-                each.cancel()
-            endpoint.close()  # ends the requests that still run
-            threads.shutdown()
-            for answered in list(asked):
-                take(answered)
-            self.keep(made)
-            usage = endpoint.usage
-            self.report.requests = usage.requests
-            self.report.prompt_tokens, self.report.completion_tokens = usage.prompt_tokens, usage.completion_tokens
-
-    def _plan(self, anew: bool, questions: int) -> Iterator[_Task]:
+    def plan(self, again: bool, questions: int) -> Iterator[tuple[Section, Sequence[str]]]:
         """Yield the sections to ask about, in document order, with as many questions as may be sent."""
-        stored = load_readings(self.kg.store, self.code.name)
-        known = merge_districts(self.code.districts, load_stated(self.kg.store, self.code.name))
-        scopes = self.code.find_scopes(known)
-        for section in self.code.sections.values():
+        stored = load_readings(self.kg.store, self.name)
+        for section in self.checks.code.sections.values():
             if not _may_state(section.text):
                 continue
             self.report.asked += 1
-            windows = split_windows(section.text)[:MAX_WINDOWS]
-            if not anew and any(self._is_current(each, section) for each in stored.get(section.key, ())):
+            if not again and any(self._is_current(each, section) for each in stored.get(section.key, ())):
                 self.report.current += 1
                 continue
-            if len(windows) > questions:
-                self.report.waiting += 1
-                continue
-            questions -= len(windows)
-            above, around = self.code.above(section.key), scopes.get(section.key, ())
-
-            def checked(
-                kind: Kind,
-                entry: Mapping[str, Any],
-                section: Section = section,
-                above: Sequence[Section] = above,
-                around: Sequence[Scope] = around,
-            ) -> Claim:
-                return check(kind, entry, section, above, known, around)
-
-            codes = [code for scope in around for code in scope.codes]
-            yield _Task(section, above, windows, checked, list(dict.fromkeys((*codes, *known))))
+            self.report.waiting += 1
+            windows = split_windows(section.text)[:MAX_WINDOWS]
+            if len(windows) <= questions:
+                questions -= len(windows)
+                yield section, windows
 
     def _is_current(self, reading: Reading, section: Section) -> bool:
         """Whether a reading is of the text as it is, by this model with these instructions."""
         return reading.is_of(section) and (reading.reader, reading.form_sha256) == (self.method, PROMPT_SHA256)
 
-    def attempt(self, endpoint: ChatEndpoint, task: _Task) -> Sequence[Claim] | None:
-        """Ask about one section. None if it failed, or if the endpoint is no longer called."""
-        found: list[Claim] = []
-        for window in task.windows:
-            with self.lock:
-                if self.halt.is_set() or self.failures >= ENOUGH_FAILURES:
-                    self.report.waiting += 1
-                    return None
-            try:
-                claims, refused = _ask(endpoint, task, window)
-            except QuadciteError as error:
-                with self.lock:
-                    if self.halt.is_set():
-                        self.report.waiting += 1
-                        return None
-                    self.failures += isinstance(error, UpstreamError)
-                    self.report.failed[mint("section", self.code.name, task.section.key).value] = str(error)
-                return None
-            found += claims
-            with self.lock:
-                self.failures = 0
-                self.report.refused += refused
-        return found
+    def ask(
+        self,
+        endpoint: ChatEndpoint,
+        tasks: Sequence[tuple[Section, Sequence[str]]],
+        end: float,
+        on_progress: Progress | None,
+    ) -> None:
+        """Ask about sections until the time `end`, and commit the readings as they come."""
+        threads = ThreadPoolExecutor(self.kg.settings.chat_concurrency, "readings")
+        asked = [threads.submit(self.attempt, endpoint, section, windows) for section, windows in tasks]
+        try:
+            for done, answered in enumerate(as_completed(asked, timeout=max(0.0, end - time.monotonic())), 1):
+                answered.result()
+                if len(self.made) >= BATCH:
+                    self.keep()
+                if on_progress is not None:
+                    tokens = endpoint.usage.tokens
+                    on_progress(done, len(tasks), f"reading, {tokens:,} tokens" if tokens else "reading")
+        except TimeoutError:
+            pass  # the time is over: the answers so far are kept
+        finally:
+            self.halt.set()
+            endpoint.close()  # ends the requests that still run
+            threads.shutdown(cancel_futures=True)
+            self.keep()
+            usage, report = endpoint.usage, self.report
+            report.requests = usage.requests
+            report.prompt_tokens, report.completion_tokens = usage.prompt_tokens, usage.completion_tokens
 
-    def keep(self, readings: Mapping[tuple[str, str], Reading | None]) -> None:
-        """Commit readings by section and reader."""
-        failed = commit_readings(self.kg, self.code.name, readings, self.prov_run, self.exclusive)
+    def attempt(self, endpoint: ChatEndpoint, section: Section, windows: Sequence[str]) -> None:
+        """Ask about one section. It remains waiting if the run ends before, or if the endpoint is no longer called."""
+        claims, refused, failure = list[Claim](), 0, None
+        for window in windows:
+            if self.halt.is_set() or self.failures >= ENOUGH_FAILURES:
+                return
+            try:
+                for each in self._ask(endpoint, section, window):
+                    claims += [] if each is None else [each]
+                    refused += each is None
+            except QuadciteError as error:
+                failure = error
+                break
+        with self.lock:
+            if failure is None:
+                self.failures = 0
+                self.report.read += 1
+                self.report.claimed += len(claims)
+                self.made[section.key, self.method] = Reading(self.method, sha256(section.text), (), PROMPT_SHA256).add(
+                    claims
+                )
+            elif self.halt.is_set():
+                return
+            else:
+                self.failures += isinstance(failure, UpstreamError)
+                self.report.failed[mint("section", self.name, section.key).value] = str(failure)
+            self.report.refused += refused
+            self.report.waiting -= 1
+
+    def _ask(self, endpoint: ChatEndpoint, section: Section, window: str) -> Sequence[Claim | None]:
+        """Ask one question; return the claims that pass the checks, and None for each entry that does not.
+
+        Raises UpstreamError, or InvalidInputError for answers of another form.
+        """
+        question = build_question(self.checks, section, window)
+        for attempt in range(1, TRIES + 1):
+            answer = endpoint.complete(INSTRUCTIONS, question, MAX_TOKENS)
+            try:
+                entries = _parse_answer(answer.text)
+            except InvalidInputError:
+                if attempt == TRIES:
+                    raise
+            else:
+                return [self._check(kind, entry, section) for kind, entry in entries]
+        raise AssertionError("the last attempt returns or raises")
+
+    def _check(self, kind: Kind, entry: object, section: Section) -> Claim | None:
+        try:
+            return self.checks.check(kind, entry, section) if isinstance(entry, dict) else None
+        except RecordError:
+            return None
+
+    def keep(self) -> None:
+        """Commit the readings made so far."""
+        with self.lock:
+            made, self.made = self.made, {}
+        failed = commit_readings(self.kg, self.name, made, self.prov_run, self.exclusive)
         for key, message in failed.items():
-            self.report.failed[mint("section", self.code.name, key).value] = message
-        if readings and len(failed) < len(readings):
+            self.report.failed[mint("section", self.name, key).value] = message
+        if len(failed) < len(made):
             self.report.run = self.prov_run.iri.value
 
 
@@ -345,35 +313,23 @@ def split_windows(text: str) -> list[str]:
     return windows
 
 
-def build_question(task: _Task, window: str) -> str:
+def build_question(checks: Checks, section: Section, window: str) -> str:
     """Build the user message for part of a section: headings, districts and types of standards, and the text."""
-    path = " > ".join(f"{each.number} {each.title}".strip() for each in (*reversed(task.above), task.section))
+    above = reversed(checks.code.above(section.key))
+    path = " > ".join(f"{each.number} {each.title}".strip() for each in (*above, section))
+    scoped = (code for scope in checks.scopes.get(section.key, ()) for code in scope.codes)
+    districts = list(dict.fromkeys((*scoped, *checks.known)))[:100]
     mark = f"===== {sha256(window)[:16]}"
     return (
         f"Headings: {' '.join(path.split())[:600]}\n"
-        f"Districts: {', '.join(task.districts[:100]) or 'none known'}\n"
+        f"Districts: {', '.join(districts) or 'none known'}\n"
         f"Types of standards: {', '.join(sorted(STANDARD_TYPES))}\n"
         f"{mark} begin\n{window}\n{mark} end"
     )
 
 
-def _ask(endpoint: ChatEndpoint, task: _Task, window: str) -> tuple[list[Claim], int]:
-    """Ask one question; return the claims that pass the checks, and the number of entries that do not.
-
-    Raises UpstreamError, or InvalidInputError for answers of another form.
-    """
-    question = build_question(task, window)
-    for attempt in range(1, TRIES + 1):
-        answer = endpoint.complete(INSTRUCTIONS, question, MAX_TOKENS)
-        try:
-            return _parse_answer(answer.text, task)
-        except InvalidInputError:
-            if attempt == TRIES:
-                raise
-    raise AssertionError("the last attempt returns or raises")
-
-
-def _parse_answer(answer: str, task: _Task) -> tuple[list[Claim], int]:
+def _parse_answer(answer: str) -> Sequence[tuple[Kind, object]]:
+    """Parse an answer into entries. Raises InvalidInputError for one that is not a JSON object."""
     start, end = answer.find("{"), answer.rfind("}")
     try:
         found = json.loads(answer[start : end + 1]) if len(answer) <= MAX_ANSWER else None
@@ -381,15 +337,5 @@ def _parse_answer(answer: str, task: _Task) -> tuple[list[Claim], int]:
         found = None
     if not isinstance(found, dict):
         raise InvalidInputError("The answer is not one JSON object of at most 100,000 characters.")
-    claims: list[Claim] = []
-    refused = 0
-    for name, kind in _LISTS.items():
-        entries = found.get(name)
-        for entry in entries if isinstance(entries, list) else ():
-            try:
-                if not isinstance(entry, dict):
-                    raise RecordError("Not an object.")
-                claims.append(task.check(kind, entry))
-            except RecordError:
-                refused += 1
-    return claims, refused
+    lists = {kind: found.get(name) for name, kind in _LISTS.items()}
+    return [(kind, entry) for kind, several in lists.items() if isinstance(several, list) for entry in several]

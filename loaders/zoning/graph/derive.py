@@ -87,7 +87,7 @@ class _Work:
 
     def known(self) -> Mapping[str, District]:
         """Merge the districts named by sections with those stated by tables."""
-        return merge_districts(self.code.districts, self.stated)
+        return self.stated.merge(self.code.districts)
 
     def find_places(self) -> Set[str]:
         """Find again where the sections apply and which one lists all districts; return the keys of those that
@@ -343,11 +343,6 @@ class Findings:
         work.find_places()
         work.code = code
         return work
-
-
-def merge_districts(named: Mapping[str, District], stated: Stated) -> Mapping[str, District]:
-    """Merge the districts that sections name with those that tables state."""
-    return {**stated.districts, **{code: stated.with_name(district) for code, district in named.items()}}
 
 
 def _find_other_facts(stored: Iterable[Quad], quads: Iterable[Quad]) -> list[Quad]:

@@ -34,26 +34,18 @@ from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_name
 from loaders.pipeline import Loader, Loading
 from loaders.readers.locations import Located
 from loaders.zoning.graph.authorities import Authorities, merge
-from loaders.zoning.graph.derive import CodesRead, Findings, load_name, merge_districts
-from loaders.zoning.graph.reading_commits import commit_readings
-from loaders.zoning.graph.readings import PARSERS, Claim, Reading, check, get_reading_graph, load_readings
+from loaders.zoning.graph.derive import CodesRead, Findings, load_name
+from loaders.zoning.graph.reading_commits import Checks, commit_readings
+from loaders.zoning.graph.readings import PARSERS, SUBJECTS, Reading, get_reading_graph, load_readings
+from loaders.zoning.graph.readings import Kind as ClaimKind
 from loaders.zoning.graph.rule_quads import Entry
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
-from loaders.zoning.graph.stated_districts import load_stated
 from loaders.zoning.graph.stored_codes import Code as StoredCode
 from loaders.zoning.graph.stored_codes import Codes
-from loaders.zoning.readers.code_model import (
-    DOMAIN,
-    VERSION,
-    Code,
-    Definition,
-    DimensionalStandard,
-    Section,
-    UsePermission,
-)
+from loaders.zoning.readers.code_model import DOMAIN, VERSION, Code, Section
 from loaders.zoning.readers.json_entries import parse_section
 
-Kind = Literal["section", "permission", "standard", "definition"]
+Kind = ClaimKind | Literal["section"]
 
 FIELDS: Final[Mapping[Kind, Sequence[str]]] = {
     "section": ("section_id", "title", "level", "raw_content", "parent_id", "order"),
@@ -63,34 +55,54 @@ FIELDS: Final[Mapping[Kind, Sequence[str]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Received:
-    """Parsed entries: the records, each with its entry numbers (from 1), and the reasons of the rejected ones."""
-
-    records: Sequence[tuple[SourceGraph, Sequence[int]]]
-    sections: Mapping[str, Section]
-    """The sections among the entries, by key."""
-    refused: Mapping[int, str]
-    warnings: Sequence[str]
-    quoted: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
-    """Entries with quotations, by number."""
-
-
 @dataclass(slots=True)
-class _EntryReader:
+class _Received:
+    """Parsed entries of one kind, for a code with the sections `stored`. A bad entry does not affect the others."""
+
+    kind: Kind
     shared: Authorities
     origin: Origin
     stored: Mapping[str, Section]
-    refused: dict[int, str] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    records: list[tuple[SourceGraph, Sequence[int]]] = field(default_factory=list)
+    """The records, each with its entry numbers, from 1."""
     sections: dict[str, Section] = field(default_factory=dict)
+    """The sections among the entries, by key."""
+    quoted: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    """Entries with quotations, by number."""
+    refused: dict[int, str] = field(default_factory=dict)
+    """The reasons of the rejected entries."""
+    warnings: list[str] = field(default_factory=list)
 
-    def section(self, entry: Mapping[str, Any]) -> SourceGraph:
+    def take(self, entries: Sequence[Any]) -> None:
+        """Parse entries and build their records."""
+        groups: dict[tuple[str, ...], dict[int, Entry]] = defaultdict(dict)
+        fields = FIELDS[self.kind]
+        for number, entry in enumerate(entries, 1):
+            try:
+                if not isinstance(entry, dict):
+                    raise RecordError(f"Not an object with {', '.join(fields)}.")
+                if unknown := sorted(map(str, entry.keys() - set(fields))):
+                    names = ", ".join(map(quoted, unknown[:5]))
+                    self.warnings.append(f"Entry {number}: Unknown field {names}. Available: {', '.join(fields)}.")
+                if self.kind == "section":
+                    self.records.append((self._build_section(entry), (number,)))
+                elif entry.get("quotations") is not None:
+                    self.quoted[number] = entry
+                else:
+                    parsed = PARSERS[self.kind](entry)
+                    groups[_subject(self.kind, parsed)][number] = parsed
+            except (RecordError, InvalidInputError) as error:
+                self.refused[number] = str(error)
+        for subject, group in groups.items():
+            try:
+                self.records.append((self._build_statements(subject, list(group.values())), list(group)))
+            except (RecordError, InvalidInputError) as error:
+                self.refused.update(dict.fromkeys(group, str(error)))
+
+    def _build_section(self, entry: Mapping[str, Any]) -> SourceGraph:
         section = parse_section(entry, {**self.stored, **self.sections}, self.warnings)
-        shallow = sorted(
-            key for key, each in self.stored.items() if each.parent == section.key and each.level <= section.level
-        )
-        if shallow:
+        below = (each for each in self.stored.values() if each.parent == section.key)
+        if shallow := sorted(each.key for each in below if each.level <= section.level):
             self.warnings.append(
                 f"Section {quoted(section.key)} has level {section.level}, but parts of it are at the same or a higher "
                 f"level: {', '.join(map(quoted, shallow[:5]))}. Send those again."
@@ -98,71 +110,20 @@ class _EntryReader:
         self.sections[section.key] = section
         return build_section_record(DOMAIN, section, self.shared.copy(), self.origin)
 
-    def statements(self, kind: Kind, said: Sequence[Entry]) -> SourceGraph:
-        code = Code(
-            self.shared.name,
-            None,
-            (),
-            permissions=tuple(each for each in said if isinstance(each, UsePermission)),
-            standards=tuple(each for each in said if isinstance(each, DimensionalStandard)),
-            definitions=tuple(each for each in said if isinstance(each, Definition)),
-        )
-        name = "|".join((kind, *_subject(said[0])))
-        record = build_statements_record(DOMAIN, name, code, self.shared.copy(), self.origin, list(self.stored))
+    def _build_statements(self, subject: Sequence[str], entries: Sequence[Any]) -> SourceGraph:
+        lists: dict[str, Any] = {f"{self.kind}s": tuple(entries)}
+        code = Code(self.shared.name, None, (), **lists)
+        name = "|".join((self.kind, *subject))
+        record = build_statements_record(DOMAIN, name, code, self.shared.copy(), self.origin, self.stored)
         if record is None or not record.quads:
             raise RecordError("; ".join(record.warnings) if record is not None else "The entry contains no data.")
         return record
 
 
-def build_records(
-    kind: Kind, entries: Sequence[Any], shared: Authorities, origin: Origin, stored: Mapping[str, Section]
-) -> Received:
-    """Build the records of entries of one kind, in a code with the sections `stored`.
-
-    A bad entry does not affect the others.
-    """
-    work = _EntryReader(shared, origin, stored)
-    records: list[tuple[SourceGraph, Sequence[int]]] = []
-    groups: dict[tuple[str, ...], list[tuple[int, Entry]]] = defaultdict(list)
-    quoted_entries: dict[int, Mapping[str, Any]] = {}
-    for number, entry in enumerate(entries, 1):
-        try:
-            if not isinstance(entry, dict):
-                raise RecordError(f"Not an object with {', '.join(FIELDS[kind])}.")
-            if unknown := sorted(map(str, entry.keys() - set(FIELDS[kind]))):
-                known = ", ".join(FIELDS[kind])
-                work.warnings.append(
-                    f"Entry {number}: Unknown field {', '.join(map(quoted, unknown[:5]))}. Available: {known}."
-                )
-            if kind == "section":
-                records.append((work.section(entry), (number,)))
-            elif entry.get("quotations") is not None:
-                quoted_entries[number] = entry
-            else:
-                said = PARSERS[kind](entry)
-                groups[_subject(said)].append((number, said))
-        except (RecordError, InvalidInputError) as error:
-            work.refused[number] = str(error)
-    for group in groups.values():
-        numbers = [number for number, _ in group]
-        try:
-            records.append((work.statements(kind, [said for _, said in group]), numbers))
-        except (RecordError, InvalidInputError) as error:
-            work.refused.update(dict.fromkeys(numbers, str(error)))
-    return Received(records, work.sections, work.refused, work.warnings, quoted_entries)
-
-
-def _subject(said: Entry) -> tuple[str, ...]:
-    """The subject of a statement. A later statement with the same subject replaces it."""
-    where: tuple[str, ...]
-    match said:
-        case UsePermission():
-            where, about = (said.district,), said.use
-        case DimensionalStandard():
-            where, about = (said.district,), said.standard_type
-        case Definition():
-            where, about = (), said.term
-    return *where, " ".join(about.split()).casefold(), (said.section_ref or "").strip()
+def _subject(kind: ClaimKind, entry: Entry) -> tuple[str, ...]:
+    """The subject of an entry. A later entry with the same subject replaces it."""
+    *where, about = (str(getattr(entry, name)) for name in SUBJECTS[kind])
+    return *where, " ".join(about.split()).casefold(), (entry.section_ref or "").strip()
 
 
 STORED: Final = "stored"
@@ -190,14 +151,16 @@ def ingest(
     place = str(first.get("section_id") or digest[:24])
     origin = Origin(Snapshot(digest, f"{tool} {shared.key} {place}", sent_by=sent_by))
     codes = Codes(kg.memory)
-    found = build_records(kind, entries, shared, origin, codes.load(kg.store, shared.key).sections)
-    outcomes = _receive_claims(kg, tool, shared, found.quoted, kind, sent_by) if kind != "section" else {}
+    found = _Received(kind, shared, origin, codes.load(kg.store, shared.key).sections)
+    found.take(entries)
+    outcomes: dict[int, dict[str, str]] = {}
+    if kind != "section" and found.quoted:
+        outcomes |= _receive_claims(kg, tool, shared, found.quoted, kind, sent_by)
     work = _Receiving(kg, tool, shared, found, codes)
-    before = load_sources(kg.store, [graph_name(record) for record, _ in found.records])
+    before = load_sources(kg.store, work.graphs)
     report = work.run()
     outcomes |= {number: {"outcome": REJECTED, "reason": reason} for number, reason in found.refused.items()}
-    for record, numbers in found.records:
-        graph = graph_name(record)
+    for graph, (_, numbers) in zip(work.graphs, found.records, strict=True):
         outcome = work.outcome(graph)
         outcomes |= {number: {**outcome, "graph": graph.value} for number in numbers}
         read = sorted(name for name in before.get(graph, {}).values() if not name.startswith(tool))
@@ -221,41 +184,31 @@ def _receive_claims(
     tool: str,
     shared: Authorities,
     entries: Mapping[int, Mapping[str, Any]],
-    kind: Literal["permission", "standard", "definition"],
+    kind: ClaimKind,
     sent_by: str,
 ) -> dict[int, dict[str, str]]:
     """Check entries with quotations and add those that pass to the readings of their sections. Returns the outcomes."""
-    if not entries:
-        return {}
     name, reader = shared.key, f"agent/{sent_by.replace(',', ' ')}"  # a comma separates the names of readers
-    code = Codes(kg.memory).load(kg.store, name)
-    known = merge_districts(code.districts, load_stated(kg.store, name))
-    scopes = code.find_scopes(known)
+    checks, stored = Checks(kg, name), load_readings(kg.store, name)
     outcomes: dict[int, dict[str, str]] = {}
-    claims: dict[str, dict[int, Claim]] = defaultdict(dict)
+    readings: dict[tuple[str, str], Reading | None] = {}
+    sections: dict[int, str] = {}
     for number, entry in entries.items():
         try:
-            section = _find_section(code, entry.get("section_ref"))
-            above = code.above(section.key)
-            claims[section.key][number] = check(kind, entry, section, above, known, scopes.get(section.key, ()))
+            section = _find_section(checks.code, entry.get("section_ref"))
+            claim = checks.check(kind, entry, section)
         except RecordError as error:
             outcomes[number] = {"outcome": REJECTED, "reason": str(error)}
-    stored = load_readings(kg.store, name)
-    readings: dict[tuple[str, str], Reading | None] = {}
-    for key, several in claims.items():
-        empty = Reading(reader, sha256(code.sections[key].text), ())
-        before = next(
-            (each for each in stored.get(key, ()) if (each.reader, each.text_sha256) == (reader, empty.text_sha256)),
-            empty,
-        )
-        readings[key, reader] = before.add(several.values())
+            continue
+        own = (each for each in stored.get(section.key, ()) if each.reader == reader and each.is_of(section))
+        before = readings.get((section.key, reader)) or next(own, Reading(reader, sha256(section.text), ()))
+        readings[section.key, reader], sections[number] = before.add([claim]), section.key
     run = Run(Agent("loaders.zoning.readings", VERSION), {"tool": tool, "reader": reader})
     failed = commit_readings(kg, name, readings, run, nullcontext)
-    for key, several in claims.items():
-        for number in several:
-            outcomes[number] = {"outcome": STORED, "graph": get_reading_graph(name, key).value}
-            if key in failed:
-                outcomes[number] = {"outcome": REJECTED, "reason": failed[key]}
+    for number, key in sections.items():
+        outcomes[number] = {"outcome": STORED, "graph": get_reading_graph(name, key).value}
+        if key in failed:
+            outcomes[number] = {"outcome": REJECTED, "reason": failed[key]}
     return outcomes
 
 
@@ -270,21 +223,20 @@ def _find_section(code: StoredCode, reference: object) -> Section:
 
 
 class _Receiving(Loading):
-    """A load of entries sent by an agent."""
+    """A load of entries sent by an agent. `graphs` are those of its records."""
 
-    def __init__(self, kg: KnowledgeGraph, tool: str, shared: Authorities, found: Received, codes: Codes) -> None:
-        read = CodesRead({shared.key: dict(found.sections)}, {shared.key: shared})
-        self.findings: Final = Findings(read, codes)
+    def __init__(self, kg: KnowledgeGraph, tool: str, shared: Authorities, found: _Received, codes: Codes) -> None:
+        self.findings: Final = Findings(CodesRead({shared.key: found.sections}, {shared.key: shared}), codes)
+        self.records: Final = [record for record, _ in found.records]
+        self.graphs: Final = [graph_name(record) for record in self.records]
         super().__init__(
             kg,
             Loader(DOMAIN, VERSION, lambda _: iter(()), derive=self.findings.derive, merge=merge),
             Located((), ()),
             None,
             config={"tool": tool},
-            graphs=[graph_name(record) for record, _ in found.records],
+            graphs=self.graphs,
         )
-        self.found: Final = found
-        self.texts: Final = {graph_name(record) for record, _ in found.records if record.units}
         self.unchanged: set[NamedNode] = set()
         self.emptied: list[str] = []
         self.reasons: dict[NamedNode, str] = {}
@@ -292,8 +244,7 @@ class _Receiving(Loading):
     def run(self, prune: bool = False) -> LoadReport:
         """Load all records; a rejected record does not stop the others."""
         with self.indexer:
-            for record, _ in self.found.records:
-                graph = graph_name(record)
+            for graph, record in zip(self.graphs, self.records, strict=True):
                 if self.known.get(graph) == (record.source_sha256, self.loader.version):
                     self.unchanged.add(graph)
                 self.add(record)
@@ -305,8 +256,9 @@ class _Receiving(Loading):
         """Commit, and cache the resulting code."""
         commit = super().commit_graphs(replace, records)
         self.findings.cache_codes(commit)
-        own = {graph_name(record) for record, _ in self.found.records}
-        self.emptied += [change.graph.value for change in commit.changes if change.graph in own - self.texts]
+        changed = {change.graph for change in commit.changes}
+        empty = (graph for graph, record in zip(self.graphs, self.records, strict=True) if not record.units)
+        self.emptied += [graph.value for graph in empty if graph in changed]
         return commit
 
     def repair_index(self) -> None:

@@ -1,26 +1,51 @@
-"""Commits readings of sections, with the findings that follow from them."""
+"""Checks the entries of readings, and commits readings of sections with the findings that follow from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import cache
+from typing import Any, Final
 
 from pyoxigraph import Literal as Text
-from pyoxigraph import NamedNode, Quad
+from pyoxigraph import NamedNode
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.findings import commit_reviewed
-from kg.provenance.load_records import RecordOrigin, Run, timestamp
+from kg.provenance.load_records import Derived, RecordOrigin, Run, timestamp
 from kg.provenance.promotion import build_load_patch
 from kg.shacl.shapes import Shapes
-from kg.vocabulary import EXTRACTED, KG, PROV, mint
+from kg.vocabulary import KG, PROV, mint
 from loaders.zoning.graph.derive import CodesRead, Findings
-from loaders.zoning.graph.readings import METHOD, Reading, build_readings, get_reading_graph, load_readings
+from loaders.zoning.graph.readings import (
+    METHOD,
+    Claim,
+    Kind,
+    Reading,
+    build_readings,
+    check,
+    get_reading_graph,
+    load_readings,
+)
+from loaders.zoning.graph.stated_districts import load_stated
 from loaders.zoning.graph.stored_codes import Codes
-from loaders.zoning.readers.code_model import DOMAIN
+from loaders.zoning.readers.code_model import DOMAIN, Section
+
+
+class Checks:
+    """Checks entries against the sections of a municipality's code, as stored."""
+
+    def __init__(self, kg: KnowledgeGraph, name: str) -> None:
+        self.code: Final = Codes(kg.memory).load(kg.store, name)
+        self.known: Final = load_stated(kg.store, name).merge(self.code.districts)
+        self.scopes: Final = self.code.find_scopes(self.known)
+
+    def check(self, kind: Kind, entry: Mapping[str, Any], section: Section) -> Claim:
+        """Check an entry against a section; see `readings.check`."""
+        scopes = self.scopes.get(section.key, ())
+        return check(kind, entry, section, self.code.above(section.key), self.known, scopes)
 
 
 def commit_readings(
@@ -46,12 +71,15 @@ def commit_readings(
                 kept = several.setdefault(key, list(stored.get(key, ())))
                 kept[:] = [each for each in kept if each.reader != reader and each.is_of(sections[key])]
                 kept += [] if reading is None else [reading]
-        found = _derive(kg, name, several)
-        if refused := _find_invalid(found):
-            for key in [key for key in several if _extracted(name, key) in refused]:
-                failed[key] = f"The reading violates a shape: {refused[_extracted(name, key)]}"
-                del several[key]
-            found = _derive(kg, name, several)
+        while True:  # without the readings that violate a shape
+            found = Findings(CodesRead(), Codes(kg.memory)).derive_again(store, name, several)
+            invalid = _find_invalid(found)
+            graphs = {key: mint("graph", "ext", DOMAIN, name, key) for key in several}
+            refused = {key: invalid[graph] for key, graph in graphs.items() if graph in invalid}
+            if not refused:
+                break
+            failed |= {key: f"The reading violates a shape: {message}" for key, message in refused.items()}
+            several = {key: kept for key, kept in several.items() if key not in refused}
         replace = {graph: quads for graph, (quads, _) in found.items()}
         origins = {graph: origin for graph, (_, origin) in found.items()}
         now = timestamp(datetime.now(UTC))
@@ -65,29 +93,16 @@ def commit_readings(
     return failed
 
 
-def _derive(
-    kg: KnowledgeGraph, name: str, readings: Mapping[str, Sequence[Reading]]
-) -> dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]:
-    return dict(Findings(CodesRead(), Codes(kg.memory)).derive_again(kg.store, name, readings))
-
-
-def _extracted(name: str, key: str) -> NamedNode:
-    return mint("graph", "ext", DOMAIN, name, key)
-
-
-def _find_invalid(found: Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]) -> Mapping[NamedNode, str]:
+def _find_invalid(found: Derived) -> Mapping[NamedNode, str]:
     """Find the graphs of findings in which a claim of a reading violates its shape, with the message."""
     invalid: dict[NamedNode, str] = {}
     for graph, (quads, _) in found.items():
-        if not graph.value.startswith(EXTRACTED):
-            continue
         own: set[object] = {
-            quad.subject
-            for quad in quads
-            if quad.predicate == KG.method and isinstance(quad.object, Text) and quad.object.value.startswith(METHOD)
+            quad.subject for quad in quads if quad.predicate == KG.method and str(quad.object).startswith(f'"{METHOD}')
         }
         own |= {quad.object for quad in quads if quad.subject in own and quad.predicate == KG.quantity}
-        for violation in _load_shapes().check([quad for quad in quads if quad.subject in own]) if own else ():
+        claims = [quad for quad in quads if quad.subject in own]
+        for violation in _load_shapes().check(claims) if claims else ():
             if violation.blocks:
                 invalid[graph] = violation.message
     return invalid

@@ -44,6 +44,13 @@ PARSERS: Final[Mapping[Kind, Callable[[Mapping[str, Any]], Entry]]] = {
     "definition": parse_definition,
 }
 
+SUBJECTS: Final[Mapping[Kind, Sequence[str]]] = {
+    "permission": ("district", "use"),
+    "standard": ("district", "standard_type"),
+    "definition": ("term",),
+}
+"""The fields of an entry that say what it is about."""
+
 READ: Final = 0.5
 """Confidence of a claim of one reader."""
 AGREED: Final = 0.8
@@ -74,8 +81,7 @@ class Claim:
     @property
     def subject(self) -> tuple[str, ...]:
         """What it is about. A later claim of the same reader about it replaces it."""
-        names = {"permission": ("district", "use"), "standard": ("district", "standard_type"), "definition": ("term",)}
-        return self.kind, *(fold(str(self.entry[name])) for name in names[self.kind])
+        return self.kind, *(fold(str(self.entry[name])) for name in SUBJECTS[self.kind])
 
     @property
     def content(self) -> tuple[object, ...]:

@@ -40,7 +40,7 @@ class Stated:
     """By code; equal to the code where there is no name."""
 
     @property
-    def districts(self) -> Mapping[str, District]:
+    def districts(self) -> dict[str, District]:
         """Districts by code."""
         codes = sorted({code for several in self.codes.values() for code in several})
         return {
@@ -58,10 +58,12 @@ class Stated:
                     names[code] = term_text(quad.object)
         return replace(self, codes=left, names=names)
 
-    def with_name(self, district: District) -> District:
-        """Fill in the name that tables give a district where its section gives none."""
-        name = self.names.get(district.code, "")
-        return district if district.name or name in ("", district.code) else replace(district, name=name)
+    def merge(self, named: Mapping[str, District]) -> Mapping[str, District]:
+        """Merge the districts that sections name with these. One without a name in its section has that of a table."""
+        names = {code: name for code, name in self.names.items() if name != code}
+        return self.districts | {
+            code: each if each.name else replace(each, name=names.get(code, "")) for code, each in named.items()
+        }
 
 
 def load_stated(store: Store, name: str) -> Stated:

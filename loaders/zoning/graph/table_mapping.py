@@ -60,6 +60,8 @@ OF_FOLDER: Final = "jurisdiction.toml"
 
 FOLDER: Final = Path(__file__).parent.parent / "mappings"
 
+KEYS: Final = "\0"
+"""The column with the keys of a JSON object of objects. No other column has this name."""
 _CODE: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _NAME: Final = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
 _BOUNDS: Final = ("min", "max")
@@ -125,9 +127,13 @@ class TableMapping:
         )  # fmt: skip
         return list(dict.fromkeys(name for name in named if name is not None))
 
-    def lacking(self, columns: Collection[str], keyed: bool = False) -> Sequence[str]:
+    def rename(self, columns: Iterable[str]) -> set[str]:
+        """Get the columns of a table as in the mapping: keys are in its `key_column`."""
+        return {self.key_column if name == KEYS else name for name in columns}
+
+    def lacking(self, columns: Iterable[str]) -> Sequence[str]:
         """Find the missing columns of a table: those that place a row, and at least one column with a rule."""
-        there = {*columns, self.key_column} if keyed else set(columns)
+        there = self.rename(columns)
         needed = (self.jurisdiction, self.state_column, self.district)
         absent = [name for name in needed if name is not None and name not in there]
         said = [*(use.column for use in self.uses), *(each.column for each in self.standards)]
@@ -258,12 +264,10 @@ def load_bundled() -> Sequence[TableMapping]:
     return [load(path) for path in sorted(FOLDER.glob("*.toml"))]
 
 
-def find_bundled(columns: Iterable[str], keyed: bool = False) -> TableMapping | None:
+def find_bundled(columns: Collection[str]) -> TableMapping | None:
     """Find the bundled mapping that fits a table with these columns best. None if none fits.
 
-    The table must have the columns that place a row, and at least one with a use or standard. `keyed`: its rows have
-    keys, so the key column exists under any name.
+    The table must have the columns that place a row, and at least one with a use or standard.
     """
-    there = set(columns)
-    found = [each for each in load_bundled() if not each.lacking(there, keyed)]
-    return max(found, key=lambda each: len(there & set(each.columns)), default=None)
+    found = [each for each in load_bundled() if not each.lacking(columns)]
+    return max(found, key=lambda each: len(each.rename(columns) & set(each.columns)), default=None)

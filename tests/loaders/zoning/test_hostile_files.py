@@ -247,11 +247,12 @@ def test_columns_of_one_name_and_tables_without_rows_are_told(tmp_path: Path) ->
     path = tmp_path / "t.csv"
     path.write_text("Town,State,District,House,House\nElm,UT,R-1,P,N\n")
     table = table_records.open_table(path)
-    assert [cells["House"] for _, cells, _ in table.rows] == ["P"]
+    assert [row.cells for row in table.rows(["House"], "")] == [["P"]]
     assert "'House'" in table.warnings[0]
     path = tmp_path / "t.json"
     path.write_text('[{"Town": "Elm", "District": NaN}]')
-    assert table_records.open_table(path).rows == [(1, {"Town": "Elm", "District": None}, None)]
+    [row] = table_records.open_table(path).rows(["Town", "District"], "")
+    assert (row.number, row.cells, row.problem) == (1, ["Elm", None], None)
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ LIES: dict[str, Callable[[Lines], Any]] = {
 def test_an_endpoint_that_lies_changes_no_fact(fen: KnowledgeGraph, ask: Callable[..., ExtractionReport]) -> None:
     before = extracted(fen)
     for name, answer in LIES.items():
-        report = ask(answer, anew=True)
+        report = ask(answer, again=True)
         assert extracted(fen) == before, name
         assert report.claimed == 0, name
         assert report.refused + len(report.failed) > 0, name

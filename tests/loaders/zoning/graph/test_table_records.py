@@ -153,9 +153,11 @@ def test_a_table_that_no_mapping_fits_says_which_there_are(kg: KnowledgeGraph, t
 def test_an_object_of_objects_has_its_keys_in_a_column(tmp_path: Path) -> None:
     path = tmp_path / "lots.json"
     path.write_text(json.dumps({"R1": {"MinimumLotSizeInSqft": 5000, "MinimumLotWidthInFt": None}}))
-    table = open_table(path, "District")
-    assert table.rows == [(1, {"District": "R1", "MinimumLotSizeInSqft": "5000", "MinimumLotWidthInFt": None}, None)]
-    fitting = table_mapping.find_bundled(table.columns, table.keyed)
+    table = open_table(path)
+    columns = [table_mapping.KEYS, "MinimumLotSizeInSqft", "MinimumLotWidthInFt"]
+    assert table.columns == columns
+    assert [row.cells for row in table.rows(columns, "")] == [["R1", "5000", None]]
+    fitting = table_mapping.find_bundled(table.columns)
     assert fitting is not None
     assert fitting.name == "detroit"
 
