@@ -157,7 +157,6 @@ _NO_LONGER: Final = re.compile(
 
 _THINGS: Final[frozenset[EntityType]] = frozenset({"product", "term", "api", "organization", "regulation"})
 _OWNERS: Final[frozenset[EntityType]] = frozenset({"organization", "person", "term"})
-_SPATIAL: Final[frozenset[EntityType]] = frozenset({"place", "organization"})
 _SYSTEMS: Final[frozenset[EntityType]] = frozenset({"product", "term", "api", "regulation", "organization", "person"})
 
 
@@ -171,7 +170,7 @@ def is_possible(subject: Key, relation: Relation, object_: Key) -> bool:
     if relation == "owned_by":
         return one not in ("person",) and other in _OWNERS
     if relation == "located_in":
-        return other in _SPATIAL and not (one == "place" and other == "organization")
+        return other == "place"
     if relation == "precedes":
         return not {one, other} & {"regulation", "person", "place"}
     if relation == "part_of":

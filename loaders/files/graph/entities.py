@@ -64,7 +64,7 @@ from loaders.mentions.graph_words import Vocabularies
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = "6"
+VERSION: Final = "7"
 """A new version reads all files again."""
 
 
