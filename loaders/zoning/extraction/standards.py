@@ -232,7 +232,7 @@ def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str
     given = list(find_measures(text, start, end))
     ratio = re.match(r"(?:(?:max|min)(?:imum|\.)? )?(?:floor area ratio|f\.?a\.?r\.?)\b", text[start:end], re.I)
     if ratio and not given:
-        given = list(find_ratios(text, start, end, []))
+        given = list(find_ratios(text, start, end))
     if not given:
         return
     first = given[0]
