@@ -75,12 +75,6 @@ _UNIT_ONLY: Final = re.compile(_UNIT, re.IGNORECASE)
 _BEGINS: Final = re.compile(rf"(?<![\w.,/§$-])(?=[\d.½¼¾⅓⅔⅛]|(?:{_WORD})\b)", re.IGNORECASE)
 _MORE: Final = re.compile(rf",? ?(?:and )?{NUMBER} ?(?:inch(?:es)?\b|″)", re.IGNORECASE)
 
-_RATIO: Final = re.compile(
-    r"(?<![\w.,/:§-])(?<!section )(?P<number>\d{0,2}\.\d{1,3}|\d{1,2})(?P<one> ?: ?1(?:\.0)?)?"
-    r"(?![\w%:/-]"
-    r"|\.\d|,\d| ?%| [a-z]+s\b| percent)",
-    re.IGNORECASE,
-)
 _SAID: Final = re.compile(
     r"^(?:(?:min(?:imum|\.)?|max(?:imum|\.)?|at least|up to|not (?:less|more) than)(?: of)? )"
     r"|,? (?:min(?:imum|\.)?|max(?:imum|\.)?)$",
@@ -128,12 +122,6 @@ def find_measures(text: str, start: int = 0, end: int | None = None) -> Iterator
         if not _BROKEN.search(text, max(start, match.start() - 4), match.start()):
             value = None if more or match["last"] else _value(match["first"], unit)
             yield Measure(match.start(), at, text[match.start() : at], value, unit)
-
-
-def find_ratios(text: str, start: int, end: int) -> Iterator[Measure]:
-    """Yield the numbers without a unit in [start, end) of a text."""
-    for match in _RATIO.finditer(text, start, end):
-        yield Measure(*match.span(), match[0], Decimal(match["number"]), "UNITLESS")
 
 
 def _after(text: str, at: int, stop: int) -> int:

@@ -295,9 +295,7 @@ class _Reader:
         return given
 
     def _find_unit(self, type_: str) -> str | None:
-        """Find the unit of the bare numbers of a dimension: that of the caption, or that of a ratio."""
-        if type_ == "floor-area-ratio":
-            return "UNITLESS"
+        """Find the unit of the bare numbers of a dimension in the caption."""
         unit = find_unit(self._caption)
         return unit if unit is not None and allows_unit(type_, unit) else None
 
