@@ -12,7 +12,7 @@ from typing import Final
 from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.outline import find_label_end
+from loaders.zoning.extraction.lines import find_label_end
 from loaders.zoning.extraction.permission_levels import (
     NOT,
     UNLISTED,

@@ -23,7 +23,6 @@ from loaders.zoning.extraction.dimensions import (
 )
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.measures import Measure, find_unit, parse_measure
-from loaders.zoning.extraction.outline import get_lines_before
 from loaders.zoning.extraction.permission_matrices import find_notes, is_header_short, is_matrix, strip_marks
 from loaders.zoning.extraction.section_scope import Places
 from loaders.zoning.readers.code_model import Cell, Section, Table
@@ -54,6 +53,7 @@ _REFERENCE: Final = re.compile(
     r"\b(?:section|sec|chapter|article|page|ordinance|file|no|map|date|year|adopted)\b|§", re.I
 )
 _VERB: Final = re.compile(r"\b(?:shall|must|may|is|are|will|has|have)\b|[.;]$", re.I)
+_LONGEST_LINE: Final = 400
 _WORDS_OF_CAPTION: Final = 12
 _CAPTION: Final = 120
 _HEADERS: Final = 4
@@ -352,7 +352,7 @@ class _Reader:
 
 def _find_caption(section: Section, table: Table) -> str:
     """Find the caption of a table in the line above it, if it is a short one without a verb."""
-    (line,) = get_lines_before(section.text, table.start, 1)[-1:] or [""]
+    line = section.text[max(0, table.start - _LONGEST_LINE) : table.start].rstrip().rpartition("\n")[2]
     return line.strip() if len(line.split()) <= _WORDS_OF_CAPTION and not _VERB.search(line) else ""
 
 
