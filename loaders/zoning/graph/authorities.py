@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -22,6 +22,9 @@ from loaders.citations.graph.claims import build_law, build_law_places
 from loaders.citations.statutes import Law
 from loaders.readers.cells import to_slug
 from loaders.readers.places import build_place_graphs
+
+Property = tuple[NamedNode, NamedNode | Literal | str | int | None]
+"""A property of a node, with its value."""
 
 STATES: Final = {letters.upper(): name for name, letters in statutes.STATES.items()} | {
     "AS": "American Samoa", "GU": "Guam", "MP": "Northern Mariana Islands", "PR": "Puerto Rico",
@@ -84,6 +87,15 @@ def municipality_key(name: str, state: str) -> str:
     return f"{_area_code(code).lower()}-{to_slug(name)}"
 
 
+def describe(node: NamedNode, graph: NamedNode, said: Iterable[Property]) -> list[Quad]:
+    """Build the quads of a node in a graph. Other values than terms become literals; None is left out."""
+    return [
+        Quad(node, name, value if isinstance(value, NamedNode | Literal) else Literal(value), graph)
+        for name, value in dict.fromkeys(said)
+        if value is not None
+    ]
+
+
 def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
     """Merge `said` into a shared graph: everything, but one label per node, and the county of a municipality, if any
     record has one, in place of its state.
@@ -92,23 +104,24 @@ def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
     with land uses, the first in code point order is used.
     """
     quads = dict.fromkeys([*said, *stored])
-    within = [quad for quad in quads if quad.predicate == KG.within]
-    for quad in sorted(within, key=lambda quad: len(str(quad.object)))[:-1]:
-        del quads[quad]
     named: dict[tuple[object, NamedNode], list[Quad]] = defaultdict(list)
     for quad in quads:
         if quad.predicate in _ONE_VALUE:
             named[quad.subject, quad.predicate].append(quad)
     notations = {quad.subject: _text(quad) for quad in quads if quad.predicate == SKOS.notation}
-    for several in named.values():
+
+    def rank(quad: Quad) -> tuple[bool, str]:
         # The latest label comes first. The code itself is used only where there is no other label.
-        for quad in sorted(several, key=lambda quad: _preference(_text(quad), notations.get(quad.subject, "")))[1:]:
+        name, notation = _text(quad), notations.get(quad.subject, "")
+        return name == notation, name if name.casefold() == notation.casefold() else ""
+
+    for several in named.values():
+        for quad in sorted(several, key=rank)[1:]:
             del quads[quad]
+    within = [quad for quad in quads if quad.predicate == KG.within]
+    for quad in sorted(within, key=lambda each: len(str(each.object)))[:-1]:
+        del quads[quad]
     return list(quads)
-
-
-def _preference(name: str, notation: str) -> tuple[bool, str]:
-    return name == notation, name if name.casefold() == notation.casefold() else ""
 
 
 def _text(quad: Quad) -> str:
@@ -122,14 +135,11 @@ def _county(name: str, state: str) -> tuple[NamedNode, Mapping[NamedNode, Sequen
     label = " ".join(words if is_named else [*words, "County"])
     code = f"{area}-{to_slug(label)}"
     iri, graph = mint("place", code), mint("graph", "ref", "place", code)
-    return iri, {
-        graph: (
-            Quad(iri, RDF.type, KG.Place, graph),
-            Quad(iri, SKOS.notation, Literal(code), graph),
-            Quad(iri, SKOS.prefLabel, Literal(label, language="en"), graph),
-            Quad(iri, KG.within, mint("place", area), graph),
-        )
-    }
+    said = (
+        (RDF.type, KG.Place), (SKOS.notation, code), (SKOS.prefLabel, Literal(label, language="en")),
+        (KG.within, mint("place", area)),
+    )  # fmt: skip
+    return iri, {graph: describe(iri, graph, said)}
 
 
 class Authorities:
@@ -148,15 +158,9 @@ class Authorities:
         if county is not None and to_slug(county):
             place, around = _county(county, self.state)
             outer = {**outer, **around}
-        graph = mint("graph", "ref", "municipality", self.key)
-        self.own: Final[dict[NamedNode, Sequence[Quad]]] = {
-            **outer,
-            graph: (
-                Quad(self.iri, RDF.type, KG.Municipality, graph),
-                Quad(self.iri, SKOS.prefLabel, Literal(self.name, language="en"), graph),
-                Quad(self.iri, KG.within, place, graph),
-            ),
-        }
+        graph, label = mint("graph", "ref", "municipality", self.key), Literal(self.name, language="en")
+        own = (RDF.type, KG.Municipality), (SKOS.prefLabel, label), (KG.within, place)
+        self.own: Final[dict[NamedNode, Sequence[Quad]]] = {**outer, graph: describe(self.iri, graph, own)}
         self.graphs.update(self.own)
 
     def copy(self) -> Authorities:
@@ -201,12 +205,11 @@ class Authorities:
         iri = mint("code", scheme, code)
         if code not in known:
             graph = mint("graph", "ref", "code", scheme, code)
-            self.graphs[graph] = (
-                Quad(iri, RDF.type, SKOS.Concept, graph),
-                Quad(iri, SKOS.inScheme, NamedNode(_CODES + scheme), graph),
-                Quad(iri, SKOS.notation, Literal(code), graph),
-                Quad(iri, SKOS.prefLabel, Literal(code, language="en"), graph),
-            )
+            said = (
+                (RDF.type, SKOS.Concept), (SKOS.inScheme, NamedNode(_CODES + scheme)), (SKOS.notation, code),
+                (SKOS.prefLabel, Literal(code, language="en")),
+            )  # fmt: skip
+            self.graphs[graph] = describe(iri, graph, said)
         return iri
 
     def _add(
@@ -215,12 +218,15 @@ class Authorities:
         if (iri, name, category) in self._said:
             return
         self._said.add((iri, name, category))
-        said = [
-            Quad(iri, RDF.type, kind, graph),
-            Quad(iri, SKOS.notation, Literal(notation), graph),
-            Quad(iri, SKOS.prefLabel, Literal(name or notation), graph),
-            Quad(iri, KG.jurisdiction, self.iri, graph),
-        ]
-        if category:
-            said.append(Quad(iri, KG.category, Literal(category), graph))
+        said = describe(
+            iri,
+            graph,
+            [
+                (RDF.type, kind),
+                (SKOS.notation, notation),
+                (SKOS.prefLabel, name or notation),
+                (KG.jurisdiction, self.iri),
+                (KG.category, category or None),
+            ],
+        )
         self.graphs[graph] = merge(self.graphs[graph], said) if graph in self.graphs else said

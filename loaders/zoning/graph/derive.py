@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Final
 from urllib.parse import unquote
 
@@ -32,7 +33,7 @@ from loaders.zoning.graph.authorities import Authorities, merge, state_of
 from loaders.zoning.graph.readings import Reading, build_read_rules, get_reading_graph, load_readings
 from loaders.zoning.graph.rule_quads import Rules
 from loaders.zoning.graph.stated_districts import Stated, find_stated, load_stated
-from loaders.zoning.graph.stored_codes import Code, Codes, has_sections
+from loaders.zoning.graph.stored_codes import Code, Codes
 from loaders.zoning.graph.text_findings import build_claims, build_places, build_rules, find_near
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
@@ -66,6 +67,7 @@ class CodesRead:
 class _Work:
     """The code of one municipality, before and after this load."""
 
+    name: str
     shared: Authorities
     stored: Code
     own: Mapping[str, Section]
@@ -85,10 +87,6 @@ class _Work:
     done: set[str] = field(default_factory=set)
     """Keys of the sections that this load has processed."""
 
-    def known(self) -> Mapping[str, District]:
-        """Merge the districts named by sections with those stated by tables."""
-        return self.stated.merge(self.code.districts)
-
     def find_places(self) -> Set[str]:
         """Find again where the sections apply and which one lists all districts; return the keys of those that
         changed."""
@@ -99,25 +97,29 @@ class _Work:
         self.scopes, self.listed = scopes, listed
         return changed
 
-    def get_section(self, key: str) -> Section | None:
-        """Get a section as of now: a section that this load has not processed yet is still as stored."""
-        return self.own.get(key) if key in self.done else self.stored.sections.get(key)
+    def list_changed(self, *names: str) -> list[str]:
+        """List the sections of this load that are new, or differ from the stored ones in some attributes."""
+        get, stored = attrgetter(*names), self.stored.sections
+        return [key for key, each in self.own.items() if key not in stored or get(each) != get(stored[key])]
 
-    def find_affected(self, before: Mapping[str, District], headed: Iterable[str] = ()) -> set[str]:
+    def find_affected(self, before: Mapping[str, District]) -> set[str]:
         """Find the sections whose findings may differ with the current districts.
 
-        The findings of a section depend on its text, on the codes and names of districts in it, and on the headings
-        above it. `headed` are the sections whose headings have changed.
+        The findings of a section depend on the codes and names of districts in its text and in the headings above it.
         """
-        found = {below for key in headed for below in self.code.index.below(key)}
-        if several := find_changed_districts(before, self.districts):
-            said = build_name_test(several)
-            for key, section in self.code.sections.items():
-                if said(section.title):
-                    found.update(self.code.index.below(key))
-                elif said(section.text):
-                    found.add(key)
-        return found
+        named = {(each.code, each.name) for each in before.values()}
+        changed = named ^ {(each.code, each.name) for each in self.districts.values()}
+        words = {code for code, _ in changed} | {plain_name(name) for _, name in changed} - {""}
+        if not words:
+            return set()
+        pattern = rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(words)))})(?![\w-])"
+        says = re.compile(pattern, re.IGNORECASE).search
+        headed = {key for key, section in self.code.sections.items() if says(section.title)}
+        return self.find_below(headed) | {key for key, each in self.code.sections.items() if says(each.text)}
+
+    def find_below(self, keys: Iterable[str]) -> set[str]:
+        """Find the sections with these keys and those below them."""
+        return {below for key in keys for below in self.code.index.below(key)}
 
 
 class Findings:
@@ -152,11 +154,13 @@ class Findings:
                     tables[place][graph.value] = codes
         made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
         for name in {**graphs, **tables}:
-            if name not in graphs and not self.reading.sections.get(name) and not has_sections(store, name):
+            first = name not in self._works
+            work = self._works.get(name) or self._works.setdefault(name, self._load_work(store, name))
+            if not work.own and not work.stored.sections and name not in graphs:
                 continue
-            for found in self._derive_sections(store, name, graphs[name], tables[name], replace):
+            for found in self._derive_sections(work, first, graphs[name], tables[name], replace):
                 self._add(made, found, store, replace)
-            for graph, quads, source in self._find_unstated(name):
+            for graph, quads, source in self._find_unstated(work):
                 if graph not in replace:
                     self._named[graph] = _label_in(quads)
                     made[graph] = quads, RecordOrigin("", (), (source,))
@@ -174,7 +178,7 @@ class Findings:
         for key in readings:
             if (section := work.stored.sections.get(key)) is not None:
                 source = mint("graph", "src", DOMAIN, name, key)
-                self._add(made, self._extract(section, source, work, name), store, {})
+                self._add(made, self._extract(section, source, work), store, {})
         return made
 
     def _add(
@@ -198,17 +202,19 @@ class Findings:
                 stating = _find_stating(store, replace, named_node(quads[0].subject))
             elif not self._must_write(store, graph, quads):
                 continue
-            elif (others := _find_other_facts(store.graph(graph), quads)) and (
-                stating := _find_stating(store, replace, named_node(quads[0].subject))
-            ):
-                quads = [*quads, *others]
+            else:
+                # Properties that the text lacks, as the category that a table gives a use.
+                known = {quad.predicate for quad in quads}
+                others = [quad for quad in store.graph(graph) if quad.predicate not in known]
+                stating = _find_stating(store, replace, named_node(quads[0].subject)) if others else ()
+                quads = [*quads, *others] if stating else quads
             made[graph] = quads, RecordOrigin("", (), (found.source, *stating))
 
     def cache_codes(self, commit: Commit) -> None:
         """Cache the codes as of `commit`, the commit of the last `derive`."""
         for work in self._works.values():
             if work.own.keys() <= work.done:
-                self.codes.keep(work.code, work.own.keys(), commit)
+                self.codes.keep(work.code, commit)
 
     def _must_write(self, store: Store, graph: NamedNode, quads: Sequence[Quad]) -> bool:
         """Whether a shared graph must be written: it is new, or its label is to change.
@@ -219,29 +225,26 @@ class Findings:
         name, known = _label_in(quads), self._named.get(graph)
         if known is None and (stored := store.graph(graph)):
             known = self._named[graph] = _label_in(stored)
-        if known is not None and known != name:
-            district = any(quad.object == KG.ZoningDistrict for quad in quads)
+        if known is not None:
             codes = {term_text(quad.object) for quad in quads if quad.predicate == SKOS.notation}
-            outdated = (known in codes or (graph, known) in self._outdated) if district else name < known
-            if not outdated:
+            is_district = any(quad.object == KG.ZoningDistrict for quad in quads)
+            outdated = known in codes or (graph, known) in self._outdated if is_district else name < known
+            if known == name or not outdated:
                 return False
-        elif known is not None:
-            return False
         self._named[graph] = name
         return True
 
     def _derive_sections(
         self,
-        store: Store,
-        name: str,
+        work: _Work,
+        first: bool,
         graphs: Mapping[str, NamedNode],
         tables: Mapping[str, frozenset[str]],
         replace: Mapping[NamedNode, Sequence[Quad]],
     ) -> Iterator[_Found]:
         gone = {key for key, graph in graphs.items() if not replace[graph]}
-        first = name not in self._works
-        work = self._works.get(name) or self._works.setdefault(name, self._load_work(store, name))
         before, districts, stated = work.code, work.districts, work.stated
+        again: set[str] = set()
         if gone:
             work.code = before.copy()
             for key in gone:
@@ -249,67 +252,58 @@ class Findings:
         if tables:
             work.stated = stated.replace_codes(tables, replace)
             work.unstated = stated.districts.keys() - work.stated.districts.keys()
-        rescoped: Set[str] = frozenset()
         if first or gone or tables:
-            work.districts = work.known()
-            rescoped = work.find_places()
+            work.districts = work.stated.merge(work.code.districts)
+            again |= work.find_places()
         for key, graph in graphs.items():
-            section = work.own.get(key)
+            section = work.own.get(key) if key not in gone else None
             readings = work.readings.get(key, ())
-            if readings and (section is None or key in gone or not any(each.is_of(section) for each in readings)):
-                yield _Found(get_reading_graph(name, key), graph)
-            if key in gone or section is None:
+            if readings and (section is None or not any(each.is_of(section) for each in readings)):
+                yield _Found(get_reading_graph(work.name, key), graph)
+            if section is None:
                 yield _Found(_extracted(graph), graph)
                 continue
-            found = self._extract(section, graph, work, name)
+            found = self._extract(section, graph, work)
             work.code.set_citations(
                 key, {term_text(quad.object) for quad in found.quads if quad.predicate == KG.rawCitation}
             )
             work.done.add(key)
             yield found
-        again: set[str] = set()
-        if first and work.stored.sections:
+        is_new = first and not work.stored.sections
+        if not is_new and (first or gone or tables):
+            again |= work.find_affected(districts)
+        again |= _find_keyed(before, gone) | _find_keyed(work.code, gone)
+        if first and not is_new:
             self._outdated |= {
-                (mint("graph", "ref", "district", name, each.code), each.name or each.code)
+                (mint("graph", "ref", "district", work.name, each.code), each.name or each.code)
                 for each in work.stored.districts.values()
             }
-            moved = [key for key, each in work.own.items() if _place(each) != _place(work.stored.sections.get(key))]
-            headed = [
-                key for key, each in work.own.items() if _heading(each) != _heading(work.stored.sections.get(key))
-            ]
-            again |= work.stored.find_citing(work.code, moved) | work.find_affected(districts, headed)
-        elif not first and (gone or tables):
-            again |= work.find_affected(districts)
-        again |= rescoped
-        again |= find_keyed(before, gone) | find_keyed(work.code, gone)
-        if first and work.stored.sections:
-            changed = [key for key, each in work.own.items() if _words(each) != _words(work.stored.sections.get(key))]
-            again |= find_keyed(work.stored, changed) | find_keyed(work.code, changed)
+            moved = work.list_changed("parent", "kind", "number", "order")
+            again |= work.stored.find_citing(work.code, moved)
+            again |= work.find_below(work.list_changed("title", "parent", "kind", "number"))
+            changed = work.list_changed("title", "text", "parent", "order")
+            again |= _find_keyed(work.stored, changed) | _find_keyed(work.code, changed)
         if gone:
-            again |= before.find_citing(work.code, gone)
-            again |= {below for key in gone for below in work.code.index.below(key)}
+            again |= before.find_citing(work.code, gone) | work.find_below(gone)
         for key in sorted(again - graphs.keys()):
-            if (section := work.get_section(key)) is not None:
-                yield self._extract(section, mint("graph", "src", DOMAIN, name, key), work, name)
+            # A section that this load has not processed yet is still as stored.
+            section = (work.own if key in work.done else work.stored.sections).get(key)
+            if section is not None:
+                yield self._extract(section, mint("graph", "src", DOMAIN, work.name, key), work)
 
-    def _find_unstated(self, name: str) -> Iterator[tuple[NamedNode, Sequence[Quad], NamedNode]]:
+    def _find_unstated(self, work: _Work) -> Iterator[tuple[NamedNode, Sequence[Quad], NamedNode]]:
         """Yield the graphs of districts that sections name and that no table states any more."""
-        work = self._works[name]
-        for code in sorted(work.unstated):
-            district = work.code.districts.get(code)
-            if district is not None and not self._is_rejected(name, code):
-                shared, graph = work.shared.copy(), mint("graph", "ref", "district", name, code)
+        for code in sorted(work.unstated & work.code.districts.keys()):
+            district, namings = work.code.districts[code], self._verdicts.namings
+            own = namings.get(mint("district", work.name, code).value, ())
+            if self._verdicts.rejected.keys().isdisjoint(own):  # no person rejected that a section names it
+                shared, graph = work.shared.copy(), mint("graph", "ref", "district", work.name, code)
                 shared.district(code, district.name or None)
-                yield graph, shared.graphs[graph], mint("graph", "src", DOMAIN, name, district.section)
+                yield graph, shared.graphs[graph], mint("graph", "src", DOMAIN, work.name, district.section)
 
-    def _is_rejected(self, name: str, code: str) -> bool:
-        """Check whether a person rejected that a section names a district."""
-        namings = self._verdicts.namings.get(mint("district", name, code).value, ())
-        return not self._verdicts.rejected.keys().isdisjoint(namings)
-
-    def _extract(self, section: Section, graph: NamedNode, work: _Work, name: str) -> _Found:
+    def _extract(self, section: Section, graph: NamedNode, work: _Work) -> _Found:
         """Extract the findings of one section."""
-        shared, own, code, state = work.shared.copy(), _extracted(graph), work.code, state_of(name)
+        shared, own, code, state = work.shared.copy(), _extracted(graph), work.code, state_of(work.name)
         readings = [each for each in work.readings.get(section.key, ()) if each.is_of(section)]
         above = code.above(section.key)
         quads = build_rules(
@@ -319,7 +313,7 @@ class Findings:
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
         places = Rules(own, shared, work.districts)
         quads += build_places(section, work.scopes.get(section.key, ()), work.listed, places)
-        read = get_reading_graph(name, section.key) if readings else None
+        read = get_reading_graph(work.name, section.key) if readings else None
         found = apply_reviews(quads, self._verdicts, lambda node: shared.graphs.get(get_shared_graph(node), ()))
         graphs = _select_needed(shared.graphs, found) if found.by else shared.graphs
         return _Found(own, graph, found.quads, graphs, read, found.by)
@@ -331,24 +325,14 @@ class Findings:
         if shared is None:
             shared = Authorities(load_name(store, municipality) or name, state_of(name))
         stored = self.codes.load(store, name)
-        if stored.sections:
-            code = stored.copy()
-            for section in own.values():
-                code.put(section)
-        else:
-            code = Code.empty(name)
-            code.fill(own.values())
-        work = _Work(shared, stored, own, stored, load_stated(store, name), {}, load_readings(store, name))
-        work.districts = work.known()
+        work = _Work(name, shared, stored, own, stored, load_stated(store, name), {}, load_readings(store, name))
+        work.districts = work.stated.merge(stored.districts)
         work.find_places()
-        work.code = code
+        if own:
+            work.code = stored.copy()
+            for section in own.values():
+                work.code.put(section)
         return work
-
-
-def _find_other_facts(stored: Iterable[Quad], quads: Iterable[Quad]) -> list[Quad]:
-    """Find the properties in a stored shared graph that `quads` lack, as the category that a table gives a use."""
-    known = {quad.predicate for quad in quads}
-    return [quad for quad in stored if quad.predicate not in known]
 
 
 def _find_stating(store: Store, replace: Mapping[NamedNode, Sequence[Quad]], node: NamedNode) -> list[NamedNode]:
@@ -367,44 +351,10 @@ def _label_in(quads: Iterable[Quad]) -> str:
     return next((term_text(quad.object) for quad in quads if quad.predicate == SKOS.prefLabel), "")
 
 
-def find_keyed(code: Code, keys: Iterable[str]) -> set[str]:
+def _find_keyed(code: Code, keys: Iterable[str]) -> set[str]:
     """Find the sections with tables whose letters the sections `keys` of a code may explain."""
-    legends = [key for key in keys if (section := code.sections.get(key)) is not None and is_legend(section)]
-    return {each.key for key in legends for each in find_near(code.sections[key], code.index) if each.tables}
-
-
-def find_changed_districts(before: Mapping[str, District], after: Mapping[str, District]) -> Sequence[District]:
-    """Find the districts that were added, removed or renamed, in their old and new versions."""
-    codes = [
-        code
-        for code in {**before, **after}
-        if (one := before.get(code)) is None or (other := after.get(code)) is None or one.name != other.name
-    ]
-    return [each for code in codes for known in (before, after) if (each := known.get(code)) is not None]
-
-
-def build_name_test(several: Sequence[District]) -> Callable[[str], bool]:
-    """Build a predicate: whether a text contains the code or the name of one of the districts."""
-    words = {district.code for district in several} | {plain for each in several if (plain := plain_name(each.name))}
-    if not words:
-        return lambda _: False
-    pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(words)))})(?![\w-])", re.IGNORECASE)
-    return lambda text: pattern.search(text) is not None
-
-
-def _heading(section: Section | None) -> object:
-    """The properties of a section that the findings below it depend on."""
-    return section and (section.title, section.parent, section.kind, section.number)
-
-
-def _words(section: Section | None) -> object:
-    """The properties of a section that the meaning of the letters in tables near it depends on."""
-    return section and (section.title, section.text, section.parent, section.order)
-
-
-def _place(section: Section | None) -> object:
-    """The properties of a section that citations resolve by."""
-    return section and (section.parent, section.kind, section.number, section.order)
+    several = (each for key in keys if (each := code.sections.get(key)) is not None and is_legend(each))
+    return {each.key for legend in several for each in find_near(legend, code.index) if each.tables}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,11 @@ from loaders.citations.graph.claims import Evidence, evidence_quads, method_quad
 from loaders.zoning.extraction import measures, permission_levels
 from loaders.zoning.extraction.dimensions import STOREY, find_type, type_in_unit
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.graph.authorities import Authorities
+from loaders.zoning.graph.authorities import Authorities, Property, describe
 from loaders.zoning.readers.code_model import Definition, DimensionalStandard, UsePermission
 
 Entry = UsePermission | DimensionalStandard | Definition
 """An entry of a list."""
-Property = tuple[NamedNode, NamedNode | Literal | str | int | None]
 
 LEVELS: Final = {
     "byRight": ("p", "yes", "y"),
@@ -128,15 +127,6 @@ def type_and_bound(words: str) -> tuple[str, str | None]:
         code = find_type(rest) or code
     bound = None if match is None else "min" if match[1] else "max"
     return code or "-".join(re.findall(r"\w+", words.casefold())) or UNNAMED, bound
-
-
-def describe(node: NamedNode, graph: NamedNode, said: Iterable[Property]) -> list[Quad]:
-    """Build the quads of a node in a graph. Other values than terms become literals; None is left out."""
-    return [
-        Quad(node, name, value if isinstance(value, NamedNode | Literal) else Literal(value), graph)
-        for name, value in dict.fromkeys(said)
-        if value is not None
-    ]
 
 
 @dataclass(slots=True)

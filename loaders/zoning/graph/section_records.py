@@ -14,8 +14,8 @@ from kg.text import quoted
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint, mint_part, mint_subsection, sha256
 from loaders.model import Origin, SourceGraph, TextUnit
 from loaders.readers.headings import KINDS
-from loaders.zoning.graph.authorities import Authorities
-from loaders.zoning.graph.rule_quads import Entry, Property, Rules, describe
+from loaders.zoning.graph.authorities import Authorities, Property, describe
+from loaders.zoning.graph.rule_quads import Entry, Rules
 from loaders.zoning.readers.code_model import HISTORY, Cell, Code, Section, Subsection, Table
 
 _KINDS: Final = frozenset(KINDS)

@@ -1,7 +1,7 @@
 """Codes as stored, cached in memory between changes.
 
-A cached code keeps the hashes of its graphs. Where the store has other hashes, the whole code is read again. Measured
-with 5,000 sections: a section sent to a cached code takes 0.2 to 0.4 s; reading the whole code takes 3 to 4.5 s.
+Where a commit has changed a section of a cached code, the whole code is read again. Measured with 5,000 sections: a
+section sent to a cached code takes 0.2 to 0.4 s; reading the whole code takes 3 to 4.5 s.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kg.knowledge_graph import Memory
 from kg.provenance.reader import find_changed_graphs, graphs_about
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, select, term_text
-from kg.vocabulary import GENERATED, PROV_GRAPH, mint
+from kg.vocabulary import GENERATED, SOURCED, mint
 from loaders.citations.section_citations import Citation, find_citations
 from loaders.zoning.extraction.citation_resolution import Index, numbers_in, numbers_of, resolve_range
 from loaders.zoning.extraction.districts import District, find_in_section, pick_best
@@ -27,20 +27,11 @@ from loaders.zoning.graph.authorities import state_of
 from loaders.zoning.graph.stored_sections import key_of, load_sections
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
-DIGESTS: Final = """
-SELECT ?section ?digest WHERE {
-  GRAPH ?graph { ?section kg:jurisdiction $municipality ; a kg:CodeSection }
-  GRAPH $prov { ?graph kg:contentSha256 ?digest }
-}"""
-
 CITED: Final = """
 SELECT DISTINCT ?section ?words WHERE {
   ?section kg:jurisdiction $municipality ; a kg:CodeSection .
   ?claim rdf:subject ?section ; a kg:CrossReference ; kg:rawCitation ?words
 }"""
-
-ANY: Final = """
-SELECT ?section WHERE { ?section kg:jurisdiction $municipality ; a kg:CodeSection } LIMIT 1"""
 
 _OWN_NAMES: Final = {"us-dc": ("D.C. Code", "D.C. Official Code")}
 """Names by which a code is cited as if it were the law of a state."""
@@ -62,8 +53,6 @@ class Code:
     """Words of the citations in each stored section that has any."""
     citing: dict[str, frozenset[str]] = field(default_factory=dict)
     """Sections by the numbers in their citations that may be a section's number."""
-    digests: dict[str, str] = field(default_factory=dict)
-    """Hashes of the graphs of the stored sections."""
     generation: int = -1
     """Store generation at which this code was last known to be current."""
     scoped: tuple[Mapping[str, District], Memo] = field(default_factory=lambda: ({}, {}))
@@ -78,8 +67,7 @@ class Code:
         """Copy the code so that it can be changed independently."""
         other = Code(self.name, self.index.copy(), generation=self.generation)
         other.sections, other.named, other.words = dict(self.sections), dict(self.named), dict(self.words)
-        other.citing, other.digests = dict(self.citing), dict(self.digests)
-        other.scoped = self.scoped[0], dict(self.scoped[1])
+        other.citing, other.scoped = dict(self.citing), (self.scoped[0], dict(self.scoped[1]))
         return other
 
     def find_scopes(self, known: Mapping[str, District]) -> Mapping[str, Sequence[Scope]]:
@@ -107,19 +95,12 @@ class Code:
         if found := tuple(find_in_section(section)):
             self.named[section.key] = found
 
-    def fill(self, sections: Iterable[Section]) -> None:
-        """Set all sections of an empty code."""
-        self.sections = {section.key: section for section in sections}
-        self.index = Index(self.sections.values(), codes=self.index.own)
-        self.named = {key: found for key, each in self.sections.items() if (found := tuple(find_in_section(each)))}
-
     def drop(self, key: str) -> None:
         """Remove a section."""
         self.sections.pop(key, None)
         self.named.pop(key, None)
         self.index.drop(key)
         self.set_citations(key, ())
-        self.digests.pop(key, None)
 
     def set_citations(self, key: str, words: Iterable[str]) -> None:
         """Set the words of all citations in a section."""
@@ -142,16 +123,6 @@ class Code:
         """Get the ancestors of a section, innermost first."""
         return [self.sections[each] for each in self.index.above(key)[1:]]
 
-    def ranges(self) -> Iterator[tuple[str, Citation]]:
-        """Yield the citations of ranges of sections, each with the key of the citing section."""
-        state = state_of(self.name)
-        for key, several in self.words.items():
-            section = self.sections.get(key)
-            number = section.number if section is not None else ""
-            for words in several:
-                for citation in _ranges(words, state, number):
-                    yield key, citation
-
     def find_citing(self, other: Code, moved: Collection[str]) -> set[str]:
         """Find the stored sections whose citations may resolve differently in the code `other`.
 
@@ -165,9 +136,11 @@ class Code:
         below = {each for key in moved for code in (self, other) for each in code.index.below(key)}
         called = [each for key in below for code in (self, other) if (each := code.sections.get(key)) is not None]
         found = {key for section in called for number in numbers_of(section) for key in self.citing.get(number, ())}
-        for key, citation in self.ranges():
-            if key not in found and not below.isdisjoint(
-                (*resolve_range(citation, self.index, key), *resolve_range(citation, other.index, key))
+        for key in self.words.keys() - found:
+            number = self.sections[key].number if key in self.sections else ""
+            ranges = (each for words in self.words[key] for each in _ranges(words, state_of(self.name), number))
+            if any(
+                not below.isdisjoint(resolve_range(each, code.index, key)) for each in ranges for code in (self, other)
             ):
                 found.add(key)
         return found
@@ -200,46 +173,27 @@ class Codes:
         code.generation = generation
         return code if self._memory is None else self._memory.keep(name, code)
 
-    def keep(self, code: Code, keys: Collection[str], commit: Commit) -> None:
-        """Cache `code`, the result of `commit`, which wrote the sections `keys` of the code returned by `load`."""
-        if self._memory is None:
-            return
-        digests = {change.graph: change.content_sha256 for change in commit.changes}
-        for key in keys:
-            if (graph := mint("graph", "src", DOMAIN, code.name, key)) in digests:
-                code.digests.pop(key, None)
-                if (digest := digests[graph]) is not None:
-                    code.digests[key] = digest
-        if commit.generation == code.generation + 1:
+    def keep(self, code: Code, commit: Commit) -> None:
+        """Cache `code`, the result of `commit`, unless another commit came between."""
+        if self._memory is not None and commit.generation == code.generation + 1:
             code.generation = commit.generation
-        self._memory.keep(code.name, code)
+            self._memory.keep(code.name, code)
 
 
 def _load(store: Store, name: str) -> Code:
     code = Code.empty(name)
-    code.fill(load_sections(store, name).values())
-    if code.sections:
-        code.digests = _load_digests(store, name)
-        for key, words in _load_citations(store, name).items():
-            code.set_citations(key, words)
+    for section in load_sections(store, name).values():
+        code.put(section)
+    for key, words in _load_citations(store, name).items() if code.sections else ():
+        code.set_citations(key, words)
     return code
 
 
 def _is_current(store: Store, known: Code, generation: int) -> bool:
-    """Whether no commit since the code was loaded has changed its sections."""
+    """Whether no commit since the code was loaded can have changed its sections."""
     graphs = find_changed_graphs(store.query, known.generation, generation)
-    own = graphs_about(graphs, DOMAIN, known.name) if graphs is not None else {""}
-    return all(graph.startswith(GENERATED) for graph in own) or known.digests == _load_digests(store, known.name)
-
-
-def _load_digests(store: Store, name: str) -> dict[str, str]:
-    found: dict[str, str] = {}
-    query = bind(DIGESTS, municipality=mint("municipality", name), prov=PROV_GRAPH)
-    for row in sorted(
-        (key_of(each["section"], name), term_text(each["digest"])) for each in select(store.query_sources, query)
-    ):
-        found[row[0]] = found.get(row[0], "") + row[1]
-    return found
+    others = GENERATED, f"{SOURCED}{DOMAIN}/{known.name}/table/"
+    return graphs is not None and all(each.startswith(others) for each in graphs_about(graphs, DOMAIN, known.name))
 
 
 def _load_citations(store: Store, name: str) -> Mapping[str, set[str]]:
@@ -247,8 +201,3 @@ def _load_citations(store: Store, name: str) -> Mapping[str, set[str]]:
     for row in select(store.query_sources, bind(CITED, municipality=mint("municipality", name))):
         found[key_of(row["section"], name)].add(term_text(row["words"]))
     return found
-
-
-def has_sections(store: Store, name: str) -> bool:
-    """Check whether any section of a municipality's code is stored."""
-    return bool(select(store.query_sources, bind(ANY, municipality=mint("municipality", name))).rows)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import unquote
@@ -13,65 +12,60 @@ from urllib.parse import unquote
 from pyoxigraph import NamedNode
 
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Store, Term, select, term_text
+from kg.store.protocol import Store, Term, select, term_text
 from kg.vocabulary import mint
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 
 SECTIONS: Final = """
-SELECT ?section ?number ?title ?kind ?level ?parent ?position WHERE {
+SELECT ?section ?number ?title ?kind ?level ?parent ?position ?text WHERE {
   ?section kg:jurisdiction $municipality ; kg:level ?level ; eli:type_subdivision ?kind ; schema:position ?position
   OPTIONAL { ?section dcterms:title ?title }
   OPTIONAL { ?section kg:sectionNumber ?number }
   OPTIONAL { ?section dcterms:isPartOf ?parent }
+  OPTIONAL { ?section schema:text ?text }
 }"""
 
-TEXTS: Final = """
-SELECT ?section ?text WHERE { ?section kg:jurisdiction $municipality ; schema:text ?text }"""
-
-SUBSECTIONS: Final = """
-SELECT ?section ?part ?start ?end ?title WHERE {
-  ?section kg:jurisdiction $municipality . ?part dcterms:isPartOf ?section ; a kg:Subsection ; kg:start ?start ;
-    kg:end ?end
+PARTS: Final = """
+SELECT ?section ?part ?start ?end ?title ?rows ?cells WHERE {
+  ?section kg:jurisdiction $municipality . ?part dcterms:isPartOf ?section ; a ?kind ; kg:start ?start ; kg:end ?end
+  VALUES ?kind { kg:Subsection kg:CodeTable }
   OPTIONAL { ?part dcterms:title ?title }
-}"""
-
-TABLES: Final = """
-SELECT ?section ?part ?start ?end ?rows ?cells ?title WHERE {
-  ?section kg:jurisdiction $municipality . ?part dcterms:isPartOf ?section ; a kg:CodeTable ; kg:start ?start ;
-    kg:end ?end ; kg:headerRows ?rows ; kg:cells ?cells
-  OPTIONAL { ?part dcterms:title ?title }
+  OPTIONAL { ?part kg:headerRows ?rows ; kg:cells ?cells }
 }"""
 
 
 def load_sections(store: Store, name: str) -> dict[str, Section]:
     """Load the stored sections of a municipality by key."""
 
-    def rows(query: str) -> Rows:
-        return select(store.query_sources, bind(query, municipality=mint("municipality", name)))
+    def rows(query: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+        for row in select(store.query_sources, bind(query, municipality=mint("municipality", name))):
+            yield key_of(row["section"], name), {each: term_text(term) for each, term in row.items()}
 
-    sections = {section.key: section for row in rows(SECTIONS) for section in [_light(row, name)]}
-    if not sections:
-        return sections
-    texts = {key_of(row["section"], name): term_text(row["text"]) for row in rows(TEXTS)}
+    texts: dict[str, Mapping[str, str]] = dict(rows(SECTIONS))
     subsections: dict[str, list[Subsection]] = defaultdict(list)
-    for row in rows(SUBSECTIONS):
-        path = tuple(unquote(label) for label in term_text(row["part"]).partition("#subsection=")[2].split("."))
-        heading = term_text(row["title"]) if "title" in row else None
-        start, end = int(term_text(row["start"])), int(term_text(row["end"]))
-        subsections[key_of(row["section"], name)].append(Subsection(path, start, end, heading))
     tables: dict[str, dict[int, Table]] = defaultdict(dict)
-    for row in rows(TABLES):
-        key = key_of(row["section"], name)
-        number = int(term_text(row["part"]).rpartition("=")[2])
-        tables[key][number] = _table(texts.get(key, ""), row)
+    for key, row in rows(PARTS) if texts else ():
+        start, end, title = int(row["start"]), int(row["end"]), row.get("title")
+        if "cells" in row:
+            read = _read_rows(texts.get(key, {}).get("text", ""), row["cells"], start)
+            tables[key][int(row["part"].rpartition("=")[2])] = Table(start, end, read, int(row["rows"]), title)
+        else:
+            path = tuple(unquote(label) for label in row["part"].partition("#subsection=")[2].split("."))
+            subsections[key].append(Subsection(path, start, end, title))
     return {
-        key: replace(
-            section,
-            text=texts.get(key, ""),
-            subsections=sorted(subsections[key], key=lambda each: (each.start, -each.end, len(each.path))),
-            tables=[table for _, table in sorted(tables[key].items())],
+        key: Section(
+            key,
+            row.get("number", ""),
+            row.get("title", ""),
+            unquote(row["kind"].rpartition("/")[2]),
+            int(row["level"]),
+            key_of(NamedNode(row["parent"]), name) if "parent" in row else None,
+            int(row["position"]),
+            row.get("text", ""),
+            sorted(subsections[key], key=lambda each: (each.start, -each.end, len(each.path))),
+            [table for _, table in sorted(tables[key].items())],
         )
-        for key, section in sections.items()
+        for key, row in texts.items()
     }
 
 
@@ -85,27 +79,13 @@ def _sections(name: str) -> str:
     return mint("section", name).value + "/"
 
 
-def _light(row: Mapping[str, Term], name: str) -> Section:
-    parent = row.get("parent")
-    return Section(
-        key_of(row["section"], name),
-        term_text(row["number"]) if "number" in row else "",
-        term_text(row["title"]) if "title" in row else "",
-        unquote(term_text(row["kind"]).rpartition("/")[2]),
-        int(term_text(row["level"])),
-        None if parent is None else key_of(parent, name),
-        int(term_text(row["position"])),
-    )
-
-
-def _table(text: str, row: Mapping[str, Term]) -> Table:
-    start, end = int(term_text(row["start"])), int(term_text(row["end"]))
-    at, rows = start, []
-    for given in json.loads(term_text(row["cells"])):
-        cells, at = _cells(text, given, at)
+def _read_rows(text: str, given: str, start: int) -> Sequence[Sequence[Cell]]:
+    """Parse the rows of a table that begins at an offset of the section's text."""
+    rows = []
+    for row in json.loads(given):
+        cells, start = _cells(text, row, start)
         rows.append(cells)
-    title = term_text(row["title"]) if "title" in row else None
-    return Table(start, end, rows, int(term_text(row["rows"])), title)
+    return rows
 
 
 def _cells(text: str, given: Sequence[str | dict[str, Any]], at: int) -> tuple[Sequence[Cell], int]:

@@ -23,8 +23,8 @@ from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers.file_text import parse_json, read_file
 from loaders.readers.formats import Row, Sheet, open_sheet, surrogate_in, text_of_cell
 from loaders.readers.locations import File
-from loaders.zoning.graph.authorities import Authorities, municipality_key
-from loaders.zoning.graph.rule_quads import Rules, describe, number_in, unit
+from loaders.zoning.graph.authorities import Authorities, describe, municipality_key
+from loaders.zoning.graph.rule_quads import Rules, number_in, unit
 from loaders.zoning.graph.table_mapping import KEYS, TableMapping, find_bundled, load_bundled
 
 FORMATS: Final = (".csv", ".xlsx", ".jsonl", ".ndjson", ".json")

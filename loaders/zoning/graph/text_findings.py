@@ -26,8 +26,8 @@ from loaders.zoning.extraction.districts import District, DistrictList, find_in_
 from loaders.zoning.extraction.facts import find_facts
 from loaders.zoning.extraction.permission_matrices import is_legend
 from loaders.zoning.extraction.section_scope import Scope
-from loaders.zoning.graph.authorities import Authorities
-from loaders.zoning.graph.rule_quads import UNNAMED, Property, Rules, unit
+from loaders.zoning.graph.authorities import Authorities, Property
+from loaders.zoning.graph.rule_quads import UNNAMED, Rules, unit
 from loaders.zoning.readers.code_model import Section
 
 T = TypeVar("T")

@@ -37,7 +37,7 @@ def said(code: Code) -> object:
         key: (each.title, each.kind, each.level, each.parent, each.order, each.text, list(each.subsections))
         for key, each in code.sections.items()
     }
-    return sections, code.named, code.words, citing, code.digests, set(code.index.below("3"))
+    return sections, code.named, code.words, citing, set(code.index.below("3"))
 
 
 def test_a_code_that_is_kept_is_the_one_that_is_stored(kg: KnowledgeGraph, tmp_path: Path) -> None:
