@@ -111,7 +111,7 @@ class _HtmlReader(Writer):
             collected.write(root)
             self.numbered = Numbered(collected.lines, self.drafts)
             titles = [*root.iter(*HEADINGS)]
-            if not self.numbered.has_headings and len(titles) > 1:
+            if not self.numbered.opening and len(titles) > 1:
                 self.numbered, self.ranked = None, []
                 for each in titles:
                     heading = _heading_in(each) or Heading(SECTION, "", _title_in(each))

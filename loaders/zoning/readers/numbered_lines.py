@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from bisect import bisect
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Sequence, Set
+from dataclasses import replace
 from math import inf
 from typing import Final
 
@@ -56,7 +56,6 @@ _SENTENCE: Final = re.compile(
     r"(?<!\b[A-Z])(?<!\b[SDM][trs])(?<!\bNo)\.(?:\s*[\u2013\u2014]\s*|\s+(?=[\"“(\[]?[A-Z0-9(]))"
 )
 """End of the first sentence. Initials, St., Dr., Ms. and No. do not end one."""
-_LISTED: Final = re.compile(r"(?<!\s)\s++(?=(?:Sec\.|§)\s*+\d)|(?:(?<!\s)\s++)?(?=(?:\[\d{1,3}\] ?)?Footnotes:)")
 _PARAGRAPHS: Final = re.compile(
     rf"\s{{4,}}|(?<=[.;:,])\s+(?=(?:\([0-9A-Za-z]{{1,4}}\)|[A-Z0-9]{{1,2}}\.)\s\s)|\s+(?={history_notes.ANNOTATION})"
 )
@@ -72,16 +71,12 @@ class Numbered:
         """`given` are all lines, unchanged. The lines that belong to `drafts` are passed to `take` one by one."""
         self._drafts: Final = drafts
         self._lines, self._starts = _split_lines(given)
-        self._found: Final = _find_headings(self._lines)
-        self._left_out: Final = _find_back_matter(self._lines, self._found.opening.keys())
-        if self._left_out:
-            drafts.warnings.append(f"{len(self._left_out):,} lines of an index or a table of ordinances are left out.")
-        self._title = ""
-
-    @property
-    def has_headings(self) -> bool:
-        """Whether any line opens a level."""
-        return bool(self._found.opening)
+        self.opening, self._naming = _find_headings(self._lines)
+        """Headings that open a level, and those of levels that the numbers of sections imply, by index of the line."""
+        left_out = _find_back_matter(self._lines, self.opening.keys())
+        if left_out:
+            drafts.warnings.append(f"{len(left_out):,} lines of an index or a table of ordinances are left out.")
+        self._passed: Final = left_out | _add_titles(self.opening, self._naming, self._lines)
 
     def take(self, place: int, number: int | None) -> Iterator[str]:
         """Process the line at `place`, which is line `number` of the source: open its level, or yield its text.
@@ -89,89 +84,58 @@ class Numbered:
         The text belongs to the level that is open then.
         """
         for index in range(self._starts[place], self._starts[place + 1]):
-            if index in self._found.titles or index in self._left_out:
-                continue
-            heading = self._found.opening.get(index)
-            if heading is not None:
-                self._title = heading.number if heading.kind == "title" else self._title
+            if (heading := self.opening.get(index)) is not None:
                 self._drafts.add(heading, number)
-            elif not (index in self._found.naming and self._drafts.entitle(*self._found.named(index, self._title))):
+            elif index not in self._passed and not (
+                index in self._naming and self._drafts.entitle(*self._naming[index])
+            ):
                 yield normalize_space(self._lines[index].removeprefix(_TEXT))
 
 
 def _split_lines(given: Sequence[str]) -> tuple[list[str], list[int]]:
     """Split text after a heading onto lines of its own. Also return where each given line starts."""
-    run_in: dict[int, tuple[str, str]] = {}
-    alone = 0
-    for place, raw in enumerate(given):
-        line = raw.strip()
-        if "\t" in line or _START.match(line) is None:
-            continue
-        if (parts := _split_run_in(line)) is not None:
-            run_in[place] = parts
-        elif (heading := parse_heading(normalize_space(line))) is not None and heading.kind == SECTION:
-            alone += heading.title != ""
+    stripped = [raw.strip() for raw in given]
+    run_in = [None if "\t" in line or _START.match(line) is None else _split_run_in(line) for line in stripped]
+    alone = sum(
+        parts is None and _START.match(line) is not None and _parse_section(line) is not None
+        for line, parts in zip(stripped, run_in, strict=True)
+    )
     # Two sentences on one line may be a title, unless most lines with the start of a section have text after it.
-    usual = len(run_in) > alone
+    usual = len(run_in) - run_in.count(None) > alone
     lines: list[str] = []
-    starts = []
-    for place, raw in enumerate(given):
-        starts.append(len(lines))
-        line = raw.strip()
-        parts = run_in.get(place)
-        if parts is not None and (usual or len(line) > LONGEST or not _is_section(parts[0])):
-            lines.append(parts[0])
-            lines += [_TEXT + part for part in _PARAGRAPHS.split(parts[1]) if part.strip()]
+    starts = [0]
+    for line, parts in zip(stripped, run_in, strict=True):
+        if parts is not None and (usual or len(line) > LONGEST):
+            lines += [parts[0], *(_TEXT + part for part in _PARAGRAPHS.split(parts[1]) if part.strip())]
         elif usual and len(line) > LONGEST:
             lines += [part for part in _PARAGRAPHS.split(line) if part.strip()]
         else:
             lines.append(line)
-    return lines, [*starts, len(lines)]
+        starts.append(len(lines))
+    return lines, starts
 
 
-def _is_section(line: str) -> bool:
+def _parse_section(line: str) -> Heading | None:
+    """Parse the heading of a section with a title."""
     heading = parse_heading(normalize_space(line))
-    return heading is not None and heading.kind == SECTION
+    return heading if heading is not None and heading.kind == SECTION and heading.title else None
 
 
 def _split_run_in(line: str) -> tuple[str, str] | None:
     """Split a line into its heading and the text after it. None for other lines."""
-    start = line[: 2 * LONGEST]
-    for end in _SENTENCE.finditer(start):
+    for end in _SENTENCE.finditer(line, 0, 2 * LONGEST):
         if end.start() >= LONGEST_RUN_IN:
             break
-        heading = parse_heading(normalize_space(start[: end.start() + 1]))
-        if heading is not None and heading.kind == SECTION and heading.title:
-            return start[: end.start() + 1], line[end.end() :]
-        if heading is not None and heading.kind != SECTION:
-            break
-    listed = _LISTED.search(start, 1)
-    if listed is not None and (heading := parse_heading(normalize_space(start[: listed.start()]))) is not None:
-        return (start[: listed.start()], line[listed.end() :]) if heading.kind != SECTION else None
+        if _parse_section(line[: end.start() + 1]) is not None:
+            return line[: end.start() + 1], line[end.end() :]
     return None
 
 
-@dataclass(slots=True)
-class _Found:
-    """The lines that are headings, by index."""
+def _find_headings(lines: Sequence[str]) -> tuple[dict[int, Heading], dict[int, tuple[str, str, str | None]]]:
+    """Find the headings: of each kind those whose numbers ascend, and of bare numbers those in the code's own style.
 
-    opening: dict[int, Heading] = field(default_factory=dict)
-    """Headings that open a level."""
-    naming: dict[int, Heading] = field(default_factory=dict)
-    """Headings, at any place, of levels that the numbers of sections imply."""
-    titles: set[int] = field(default_factory=set)
-    """Lines that are the title of the heading above."""
-
-    def named(self, index: int, title: str) -> tuple[str, str, str | None]:
-        """Get number, title and kind of the level that a line names, within the open title."""
-        heading = self.naming[index]
-        if heading.bare:
-            return heading.number, heading.title, None
-        return f"{title}.{heading.number}", heading.title, heading.kind
-
-
-def _find_headings(lines: Sequence[str]) -> _Found:
-    """Find the headings: of each kind those whose numbers ascend, and of bare numbers those in the code's own style."""
+    Returns those that open a level, and number, title and kind of the levels that the others only name.
+    """
     given: list[_Placed] = []
     doubtful: set[int] = set()
     for index, line in enumerate(lines):
@@ -182,42 +146,50 @@ def _find_headings(lines: Sequence[str]) -> _Found:
             given.append((index, heading))
             if _is_reference(heading, line, lines[index - 1] if index else ""):
                 doubtful.add(index)
-    others = _ascending_levels([each for each in given if each[1].kind != SECTION and each[0] not in doubtful], lines)
+    sure = [each for each in given if each[0] not in doubtful]
+    others = _ascending_levels([each for each in sure if each[1].kind != SECTION], lines)
     bare = _ascending_sections([each for each in given if each[1].bare], doubtful, others)
-    worded = [each for each in given if each[1].kind == SECTION and not each[1].bare and each[0] not in doubtful]
-    found = _Found()
-    sections = _drop_references(worded, lines)
+    sections = [each for each in sure if each[1].kind == SECTION and not each[1].bare]
+    placed = [each for each in sections if is_placed(each[1].number)]
+    # "Section 5" is one of another law, where nearly all sections have numbers such as 1-3.
+    sections = placed if len(placed) * 5 > len(sections) * 4 else sections
+    naming: dict[int, tuple[str, str, str | None]] = {}
     inner = _find_below(sections, bare, lines)
     if inner:
-        sections = [*sections, *inner]
+        sections += inner
     elif len({heading.number for _, heading in sections}) < max(_LEAST_SECTIONS, _sections_in(bare)):
-        placed = _continuing(bare, others)
-        chosen, found.naming = _of_one_style(
-            bare, {heading.number for _, heading in others if heading.kind == "title"}, lines
-        )
-        if len(chosen) < _LEAST_SECTIONS and len(placed) == len(bare):
-            chosen = placed
+        chosen, named = _of_one_style(bare, lines)
+        naming = {index: (heading.number, heading.title, None) for index, heading in named}
+        if len(chosen) < _LEAST_SECTIONS and len(_continuing(bare, others)) == len(bare):
+            chosen = bare
         # "Section 5" at the start of a line is a reference, if sections are numbered without a word.
         sections = chosen if len(chosen) >= _LEAST_SECTIONS else [*sections, *chosen]
         sections = sorted([*sections, *_find_whole_numbers(sections, lines)], key=lambda each: each[0])
     implied = find_implied(heading.number for _, heading in sections)
+    opening: dict[int, Heading] = {}
     title = ""
     for index, heading in others:
         title = heading.number if heading.kind == "title" else title
-        if f"{title}.{heading.number}" in implied and heading.title:
-            found.naming[index] = heading
+        if (number := f"{title}.{heading.number}") in implied and heading.title:
+            naming[index] = number, heading.title, heading.kind
         else:
-            found.opening[index] = heading
-    found.opening.update(sections)
-    for index, heading in found.opening.items():
-        if heading.title:
+            opening[index] = heading
+    return opening | dict(sections), naming
+
+
+def _add_titles(opening: dict[int, Heading], naming: Container[int], lines: Sequence[str]) -> set[int]:
+    """Add the titles on lines below headings, as in ``CHAPTER 3`` above ``ZONING``, and return these lines."""
+    found = set()
+    for index, heading in opening.items():
+        below = _next_line(lines, index) if not heading.title else None
+        if below is None or below > index + _NEAREST or below in opening or below in naming:
             continue
-        below = _next_line(lines, index)
-        if below is None or below > index + _NEAREST or below in found.opening or below in found.naming:
-            continue
-        if title := _title(lines[below]):
-            found.opening[index] = Heading(heading.kind, heading.number, title, heading.bare)
-            found.titles.add(below)
+        title, ended = normalize_space(lines[below]), lines[below][-1:]
+        is_sentence = ended == "." and (". " in title or not _is_capitalized(title))
+        is_other = "\t" in lines[below] or history_notes.is_note(title) or parse_heading(title) is not None
+        if len(title) <= _LONGEST_TITLE and ended not in ",;:" and title[0].isupper() and not (is_sentence or is_other):
+            opening[index] = replace(heading, title=title)
+            found.add(below)
     return found
 
 
@@ -295,7 +267,7 @@ def _ascending_sections(bare: Sequence[_Placed], doubtful: Set[int], levels: Seq
             if key is not None and len(key) >= _LEAST_COMPONENTS and own[place][0] not in doubtful
             if any(near in chosen and (keys[near] or ())[:-1] == key[:-1] for near in (place - 1, place + 1))
         }
-        kept += [own[place] for place in sorted(chosen)]
+        kept += [own[place] for place in chosen]
     return sorted(kept, key=lambda each: each[0])
 
 
@@ -342,34 +314,13 @@ def _find_below(sections: Sequence[_Placed], bare: Sequence[_Placed], lines: Seq
     ascending = select_ascending([Candidate(((int(number), ""),), 1.0) for _, number in whole])
     if len(whole) < 2 or len(whole) < len(sections) or len(ascending) * 5 < len(whole) * 4:
         return []
-    chosen, _ = _of_one_style(bare, set(), lines, least=2)
+    chosen, _ = _of_one_style(bare, lines, least=2)
     found = []
     for index, heading in chosen:
         at = bisect(whole, (index,))
         if at and split_number(heading.number)[0] == whole[at - 1][1]:
             found.append((index, heading))
     return found if len(found) * 5 > len(chosen) * 4 else []
-
-
-def _drop_references(sections: list[_Placed], lines: Sequence[str]) -> list[_Placed]:
-    """Drop "Section 5" where nearly all sections have numbers such as 1-3: it is a section of another law.
-
-    One that is spelled like the others is kept: the charter before a code has sections of its own.
-    """
-    placed = [each for each in sections if is_placed(each[1].number)]
-    if len(placed) * 5 <= len(sections) * 4:
-        return sections
-    spelled = Counter(_spelling(lines[index], heading) for index, heading in placed)
-    usual = max(spelled, key=lambda each: spelled[each], default=None)
-    kept = {index for index, _ in placed}
-    return [each for each in sections if each[0] in kept or _spelling(lines[each[0]], each[1]) == usual]
-
-
-def _spelling(line: str, heading: Heading) -> tuple[str, str]:
-    """The word before the number of a heading, and the mark after it."""
-    before, _, after = normalize_space(line).partition(heading.number)
-    mark = after.removesuffix(heading.title) if heading.title else after
-    return before.strip(), mark.strip()
 
 
 def _is_end(line: str) -> bool:
@@ -381,53 +332,51 @@ def _sections_in(bare: Sequence[_Placed]) -> int:
 
 
 def _of_one_style(
-    bare: Sequence[_Placed], titles: Set[str], lines: Sequence[str], least: int = _LEAST_COMPONENTS
-) -> tuple[list[_Placed], dict[int, Heading]]:
-    """Find the headings with the most frequent number of components, and those that name the levels above."""
+    bare: Sequence[_Placed], lines: Sequence[str], least: int = _LEAST_COMPONENTS
+) -> tuple[list[_Placed], list[_Placed]]:
+    """Find the headings with the most frequent number of components, and those that only name the levels above."""
     counts = Counter(_style(heading.number) for _, heading in bare)
     most = max(counts.values(), default=0)
     long = {style: count for style, count in counts.items() if style[1] >= least and count * _RARE >= most}
     style = max(long or counts, key=lambda each: (counts[each], each), default=None)
     if style is None or (not long and counts[style] < _LEAST_SECTIONS):
-        return [], {}
+        return [], []
     chosen = [each for each in bare if _style(each[1].number) == style]
-    if titles and style[0] == ".":
-        chosen = [each for each in chosen if split_number(each[1].number)[0] in titles]
     if sum(heading.title.endswith(".") for _, heading in chosen) * 2 < len(chosen):
         chosen = [each for each in chosen if not each[1].title.endswith(".") or _is_capitalized(each[1].title)]
-    return _with_other_depths(chosen, bare, titles, lines) if chosen else ([], {})
+    return _with_other_depths(chosen, bare, style, lines)
 
 
 def _with_other_depths(
-    chosen: Sequence[_Placed], bare: Sequence[_Placed], titles: Set[str], lines: Sequence[str]
-) -> tuple[list[_Placed], dict[int, Heading]]:
+    chosen: Sequence[_Placed], bare: Sequence[_Placed], style: tuple[str, int], lines: Sequence[str]
+) -> tuple[list[_Placed], list[_Placed]]:
     """Add the sections with more or fewer components, as 5.2.1 below 5.2. Return also the headings that only name a
     level: the next heading follows at once."""
-    mark, depth = _style(chosen[0][1].number)
+    mark, depth = style
     numbers = {heading.number for _, heading in chosen}
     implied = find_implied(numbers)
     starts = {index for index, _ in bare}
-    others: dict[tuple[str, int], list[_Placed]] = {}
+    others: dict[int, list[_Placed]] = {}
     for index, heading in bare:
-        style = _style(heading.number)
-        if style[0] == mark and style[1] != depth and heading.title and heading.title[-1] not in ";,":
-            others.setdefault(style, []).append((index, heading))
+        own_mark, own_depth = _style(heading.number)
+        if own_mark == mark and own_depth != depth and heading.title and heading.title[-1] not in ";,":
+            others.setdefault(own_depth, []).append((index, heading))
     added: list[_Placed] = []
-    naming: dict[int, Heading] = {}
-    for style, own in sorted(others.items()):
-        if style[1] > depth:
-            for index, heading in own:
-                if heading.number.rpartition(mark)[0] in numbers:
-                    added.append((index, heading))
-                    numbers.add(heading.number)
+    naming: list[_Placed] = []
+    for own_depth, own in sorted(others.items()):
+        if own_depth > depth:
+            below = [each for each in own if each[1].number.rpartition(mark)[0] in numbers]
+            numbers |= {heading.number for _, heading in below}
+            added += below
             continue
-        own = [each for each in own if not titles or each[1].number.partition(mark)[0] in titles]
         above = [each for each in own if each[1].number in implied]
         with_text = [each for each in own if _next_line(lines, each[0]) not in starts]
-        if len(with_text) >= _LEAST_SECTIONS or any(each in above for each in with_text):
-            added += own if len(with_text) >= _LEAST_SECTIONS else above
+        if len(with_text) >= _LEAST_SECTIONS:
+            added += own
+        elif any(each in above for each in with_text):
+            added += above
         else:
-            naming.update((index, heading) for index, heading in above if heading.title[-1] not in ".:")
+            naming += [each for each in above if each[1].title[-1] not in ".:"]
     return sorted([*chosen, *added], key=lambda each: each[0]), naming
 
 
@@ -443,13 +392,3 @@ def _is_capitalized(title: str) -> bool:
 def _style(number: str) -> tuple[str, int]:
     mark = "." if "." in number and "-" not in number else "-"
     return mark, len(re.split(r"[.\-]", number))
-
-
-def _title(raw: str) -> str:
-    """The line below a heading without a title, if it is a title, as in ``CHAPTER 3`` above ``ZONING``."""
-    title = normalize_space(raw.strip())
-    if not title or len(title) > _LONGEST_TITLE or "\t" in raw or title[-1] in ",;:" or not title[0].isupper():
-        return ""
-    if title[-1] == "." and (". " in title or not _is_capitalized(title)):
-        return ""
-    return "" if history_notes.is_note(title) or parse_heading(title) is not None else title

