@@ -21,7 +21,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.settings import Settings
 from kg.sparql.terms import bind
-from kg.tools.zoning.municipalities import Place, load_places
+from kg.tools.zoning.names import Place, load_places
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed
@@ -63,7 +63,7 @@ def measured(kg: KnowledgeGraph) -> Iterator[Comparison]:
     for name, ask in (("kg_query_permissions", kg_query_permissions), ("kg_query_standards", kg_query_standards)):
 
         def asked(place: Place, ask: Callable[..., object] = ask) -> object:
-            return ask(kg, place.name, place.states[0])
+            return ask(kg, place.name, place.state)
 
         asked(places[0])
         took = timed(asked, places)

@@ -27,7 +27,7 @@ from kg.tools.parliament.speech_filters import parties, speakers
 from kg.tools.reading.documents import Heading, load_order, read_document
 from kg.tools.registry import TOOLS
 from kg.tools.search.passages import fetch, search
-from kg.tools.zoning.municipalities import load_places as load_municipalities
+from kg.tools.zoning.names import load_places as load_municipalities
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, mint
 from loaders.sources import load
 from tests.conftest import load_once, opened, shipped
@@ -573,7 +573,7 @@ def test_values_that_several_queries_make_follow_each_of_them(tmp_path: Path) ->
             return (
                 [each.label for each in speakers(reader)],
                 [each.label for each in parties(reader)],
-                [sorted(each.states) for each in load_municipalities(reader)],
+                [each.state for each in load_municipalities(reader)],
                 [each.place for each in count_documents(kg).by_place],
             )
 

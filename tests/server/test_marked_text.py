@@ -22,7 +22,7 @@ from kg.server.pages.marked_text import (
     verbatim,
 )
 from kg.tools.reading.marks import Mark
-from kg.tools.zoning.section_tables import Cell, Table
+from kg.tools.zoning.sections import Cell, Table
 
 TEXTS = st.text(st.one_of(st.sampled_from("ab \n\r|é\u0301\u202e\U0001f30a中ש<&\"'"), st.characters(codec="utf-8")))
 

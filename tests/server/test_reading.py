@@ -28,7 +28,7 @@ from kg.tools.parliament.speakers import list_speakers, speech_stats
 from kg.tools.reading.documents import OUTLINE, PASSAGES, Heading, LeftOut, choose_headings
 from kg.tools.reading.marks import Cited
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
-from kg.tools.zoning.rule_rows import Span
+from kg.tools.zoning.rules import Span
 from kg.vocabulary import DCTERMS, ELI, KG, OA, RDF, SCHEMA, SKOS, mint, mint_mention
 from tests.conftest import load, load_once, opened, shipped
 

@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 from kg.errors import InvalidInputError
 from kg.text import quoted
 from kg.tools.reading.marks import Mark
-from kg.tools.zoning.section_tables import Cell, Table
+from kg.tools.zoning.sections import Cell, Table
 
 _SPAN: Final = re.compile(r"(\d{1,9})-(\d{1,9})", re.ASCII)
 _SEPARATORS: Final = (" | ", "\n")

@@ -37,7 +37,7 @@ from kg.tools.entities.dereference import (
     short_name,
     worded_name,
 )
-from kg.tools.zoning.section_tables import Table
+from kg.tools.zoning.sections import Table
 from kg.vocabulary import BASE, DCTERMS, KG, OA, RDF, RDFS, SCHEMA, SKOS, XSD, curie, prefixed_name
 
 TEXT_CHARACTERS: Final = 50_000

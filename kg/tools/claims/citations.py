@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
@@ -12,7 +12,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.evidence import code_of, describe, load_units, origin_of, place_of, speakers_of, title_of
+from kg.retrieval.evidence import describe, load_units, origin_of, place_of, speakers_of, title_of
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Identifier, Limit, Offset, Provenance, Result
 from kg.retrieval.token_budget import Lean
@@ -20,7 +20,7 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import quoted
 from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing, parse_id
-from kg.tools.zoning.rule_rows import load_asserted, load_rules
+from kg.tools.zoning.rules import load_asserted, load_rules, load_targets
 from kg.vocabulary import EXTRACTED, KG, RDF, iri_prefix
 
 # The text units of an entity: itself, those of a document, of the documents of a family or law, of a code.
@@ -62,16 +62,6 @@ SELECT DISTINCT ?other WHERE {
 
 CLASSES: Final = """
 SELECT DISTINCT ?kind WHERE { $iri a ?kind }"""
-
-TARGETS: Final = """
-SELECT ?node ?kind ?name ?type WHERE {
-  VALUES ?node { $nodes } ?node a ?kind FILTER(?kind IN (kg:ExternalLaw, kg:PolicyFamily, kg:CodeSection))
-  OPTIONAL { ?node dcterms:identifier ?number } OPTIONAL { ?node dcterms:title ?title }
-  OPTIONAL { ?node kg:lawType ?type }
-  BIND(COALESCE(?number, ?title) AS ?name)
-}"""
-
-_KINDS: Final = {KG.ExternalLaw.value: "law", KG.PolicyFamily.value: "policy family", KG.CodeSection.value: "section"}
 
 _LAWS: Final = iri_prefix("law")
 
@@ -262,18 +252,3 @@ def load_citations(reader: Reader, page: Sequence[Found]) -> list[Citation]:
             )
         )
     return result
-
-
-def load_targets(reader: Reader, cited: Collection[str]) -> dict[str, tuple[str | None, str | None, str | None]]:
-    """Load the name, kind and type of law of each cited entity."""
-    if not cited:
-        return {}
-    rows = reader.rows("cited laws and families", bind(TARGETS, nodes=[NamedNode(each) for each in sorted(cited)]))
-    return {
-        iri_of(row["node"]): (
-            term_text(row["name"]) if "name" in row else None,
-            _KINDS[iri_of(row["kind"])],
-            code_of(iri_of(row["type"])) if "type" in row else None,
-        )
-        for row in rows
-    }

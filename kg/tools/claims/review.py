@@ -28,11 +28,10 @@ from kg.store.ownership import CURATED
 from kg.store.protocol import Term, named_node, term_text
 from kg.text import name_or_quote, quoted
 from kg.tools.entities.dereference import parse_iri
-from kg.tools.zoning.labels import load_code_names
-from kg.tools.zoning.municipalities import find_place
-from kg.tools.zoning.rule_rows import Rule, Span, is_reported, load_asserted, load_rules
+from kg.tools.zoning.names import find_place, load_code_names
+from kg.tools.zoning.rules import Rule, Span, is_reported, load_asserted, load_rules
 from kg.user_graphs import UserGraphs
-from kg.vocabulary import BASE, DCTERMS, ENTITIES, EXTRACTED, KG, PROV, PROV_GRAPH, RDF, SKOS, SOURCED, iri_prefix, mint
+from kg.vocabulary import BASE, ENTITIES, EXTRACTED, KG, PROV, PROV_GRAPH, RDF, SKOS, SOURCED, iri_prefix, mint
 
 REVIEWS: Final = NamedNode(CURATED + "reviews")
 
@@ -248,7 +247,7 @@ def load_listed(
                 confidence=float(rule.one(KG.confidence) or 0),
                 method=rule.one(KG.method) or "",
                 reported=edge in asserted if is_edge else rejected is None and is_reported(rule, threshold),
-                words=clipped(" … ".join(words), _WORDS) if words else section and rule.one(DCTERMS.title, section),
+                words=clipped(" … ".join(words), _WORDS) if words else rule.heading(),
                 context=_find_context(texts.get(section or rule.one(RDF.subject) or "", ""), spans),
                 section=section or rule.one(RDF.subject),
                 reviewed_by=reviewers.get(iri),

@@ -11,9 +11,9 @@ from pyoxigraph import NamedNode
 
 from kg.retrieval.evidence import load_concept_matches
 from kg.retrieval.reader import Reader
-from kg.tools.claims.citations import find_cited_by_units, load_targets
+from kg.tools.claims.citations import find_cited_by_units
 from kg.tools.entities.dereference import worded_name
-from kg.tools.zoning.rule_rows import Span, load_asserted, load_rules
+from kg.tools.zoning.rules import Span, load_asserted, load_rules, load_targets
 from kg.vocabulary import KG, RDF, iri_prefix, mint_mention
 
 MarkKind = Literal["mention", "citation"]

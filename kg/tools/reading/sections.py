@@ -18,10 +18,16 @@ from kg.text import quoted
 from kg.tools.claims.review import Kind, ListedClaim, load_listed
 from kg.tools.reading.documents import CitedBy, load_cited_by
 from kg.tools.reading.marks import Marks, load_marks
-from kg.tools.zoning.municipalities import load_places
-from kg.tools.zoning.rule_rows import Rule, Span, is_reported, load_rules
-from kg.tools.zoning.section_tables import Table, load_section_tables
-from kg.tools.zoning.sections import SectionLine, SectionResult, load_section, load_section_lines
+from kg.tools.zoning.names import load_places
+from kg.tools.zoning.rules import Rule, Span, is_reported, load_rules
+from kg.tools.zoning.sections import (
+    SectionLine,
+    SectionResult,
+    Table,
+    load_section,
+    load_section_lines,
+    load_section_tables,
+)
 from kg.vocabulary import KG
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree
@@ -176,12 +182,11 @@ def _load_rules(reader: Reader, section: NamedNode) -> tuple[list[SectionRule], 
 
 
 def _to_rule(listed: ListedClaim, rule: Rule, threshold: float) -> SectionRule:
-    confidence = rule.one(KG.confidence)
     return SectionRule(
         claim=listed.id,
         kind=listed.kind,
         statement=listed.statement,
-        confidence=None if confidence is None else float(confidence),
+        confidence=rule.confidence,
         method=listed.method,
         reported=is_reported(rule, threshold),
         review=rule.one(KG.reviewStatus),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field
@@ -19,7 +18,7 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.text import natural_key, quoted
-from kg.tools.zoning.municipalities import (
+from kg.tools.zoning.names import (
     MunicipalityName,
     PageSize,
     SectionId,
@@ -30,30 +29,25 @@ from kg.tools.zoning.municipalities import (
     get_section_key,
     load_statuses,
 )
-from kg.tools.zoning.rule_rows import Rule, Span, load_asserted, load_origins, load_rules
+from kg.tools.zoning.rules import Rule, Span, load_asserted, load_origins, load_rules, load_targets
 from kg.vocabulary import KG, RDF, SOURCED, iri_prefix
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.code_tree import CodeTree
 
 CLAIMS: Final = """
-SELECT ?claim ?graph ?citing ?cited ?type ?start WHERE {
-  VALUES ?place { $place } GRAPH ?graph { ?claim $end ?place . ?claim kg:rawCitation ?words }
+SELECT ?claim ?graph ?citing ?cited ?type (MIN(?at) AS ?start) WHERE {
+  { GRAPH ?graph { ?claim rdf:subject $section . ?claim kg:rawCitation ?words } }
+  UNION { GRAPH ?graph { ?claim rdf:object $section . ?claim kg:rawCitation ?words } }
   ?claim rdf:subject ?citing
   OPTIONAL { ?claim rdf:object ?cited }
   OPTIONAL { ?claim kg:relationshipType ?type }
-  OPTIONAL { ?claim kg:evidence ?span . ?span kg:start ?start }
-}"""
+  OPTIONAL { ?claim kg:evidence ?span . ?span kg:start ?at }
+} GROUP BY ?claim ?graph ?citing ?cited ?type"""
 
 MARKED: Final = """
 SELECT ?citing ?cited ?graph WHERE {
   { BIND($section AS ?citing) GRAPH ?graph { $section eli:cites ?cited } }
   UNION { BIND($section AS ?cited) GRAPH ?graph { ?citing eli:cites $section } }
   FILTER(STRSTARTS(STR(?graph), $asserted))
-}"""
-
-LAWS: Final = """
-SELECT ?law ?name ?type WHERE {
-  VALUES ?law { $laws } ?law dcterms:identifier ?name OPTIONAL { ?law kg:lawType ?type }
 }"""
 
 # Texts cite a policy family by its title, and the law that it is.
@@ -123,23 +117,6 @@ class _Citation(NamedTuple):
     claim: str | None
 
 
-@dataclass(slots=True)
-class _Names:
-    tree: CodeTree
-    laws: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
-    """Name and type by IRI."""
-    statuses: Mapping[str, str] = field(default_factory=dict)
-    elsewhere: Mapping[str, int] = field(default_factory=dict)
-    """Number of texts outside the code that cite a law, by its IRI."""
-
-    def of(self, iri: str) -> tuple[str, str | None]:
-        """Get the name of a section or law, and the heading of a section."""
-        if iri.startswith(_SECTIONS):
-            known = self.tree.sections.get(iri)
-            return get_section_key(iri), None if known is None else known.shown_title
-        return self.laws[iri][0] if iri in self.laws else code_of(iri), None
-
-
 def kg_find_related(
     kg: KnowledgeGraph,
     municipality: MunicipalityName,
@@ -164,28 +141,68 @@ def kg_find_related(
     tree = code_tree.cached_tree(kg, place.iri)
     iri, _ = find_subsection(tree, section_id)
     reader.start_selection()
-    found = [each for each in _load_citations(reader, iri, direction) if wanted is None or each.type == wanted]
-    own = get_section_key(iri)
+    found = [
+        each
+        for each in _load_citations(reader, iri)
+        if wanted in (None, each.type)
+        and (direction == "both" or iri == (each.citing if direction == "outgoing" else each.cited))
+    ]
     found.sort(
         key=lambda each: (each.citing != iri, natural_key(get_section_key(each.citing)), each.start, each.claim or "")
     )
     page = found[offset : offset + limit]
     claims = load_rules(reader, {each.claim: each.graph for each in page if each.claim is not None})
-    known = load_origins(reader, {each.graph for each in page})
+    origins = load_origins(reader, {each.graph for each in page})
     statuses = load_statuses(reader, [iri, *(end for each in page for end in (each.citing, each.cited))])
-    laws = _load_laws(reader, page)
-    names = _Names(tree, laws, statuses, _count_elsewhere(reader, laws, iri))
+    cited = {each.cited for each in page if each.cited and not each.cited.startswith(_SECTIONS)}
+    laws = load_targets(reader, cited)
+    elsewhere = _count_elsewhere(reader, laws, iri)
+
+    def get_name(iri: str) -> str:
+        own = get_section_key(iri) if iri.startswith(_SECTIONS) else None
+        return own or (laws[iri][0] if iri in laws else None) or code_of(iri)
+
+    def get_heading(iri: str) -> str | None:
+        return tree.sections[iri].shown_title if iri in tree.sections else None
+
     promoted = load_asserted(reader, claims.values())
     result = RelatedResult(
-        section_id=own,
+        section_id=get_section_key(iri),
         iri=iri,
         title=tree.sections[iri].shown_title,
         status=statuses.get(iri),
-        related=[
-            _to_related(each, claims[each.claim] if each.claim else None, names, known.of(each.graph).source, promoted)
-            for each in page
-        ],
+        related=[],
     )
+    for each in page:
+        # The claim's own graph decides: other graphs may contradict it. A link in the markup has no claim.
+        claim = claims.get(each.claim or "") or Rule("", each.graph)
+        subject, predicate, _ = claim.edge
+        citing, target = (each.citing, each.cited) if each.claim is None else (subject, claim.one(RDF.object))
+        result.related.append(
+            Related(
+                citing=get_name(citing),
+                citing_iri=citing,
+                citing_title=get_heading(citing),
+                citing_status=statuses.get(citing),
+                cited=None if target is None else get_name(target),
+                cited_iri=target,
+                cited_title=get_heading(target or ""),
+                cited_status=statuses.get(target or ""),
+                law_type=laws[target][2] if target in laws else None,
+                cited_elsewhere=elsewhere.get(target or ""),
+                relationship_type=claim.code(KG.relationshipType) or "unknown",
+                reads=predicate.replace("#", "/").rpartition("/")[2] or "cites",
+                raw_citation=claim.one(KG.rawCitation),
+                context=claim.one(KG.contextSentence),
+                asserted=each.claim is None or claim.edge in promoted,
+                confidence=claim.confidence,
+                method=claim.one(KG.method) or ("markup of the source" if each.claim is None else ""),
+                spans=claim.spans() or None,
+                id=each.claim,
+                graph=claim.graph,
+                source=origins[each.graph].source,
+            )
+        )
     if not found:
         parts = len(tree.children.get(iri, ()))
         result.notes.append(
@@ -203,75 +220,23 @@ def _parse_type(text: str) -> str:
     return found[0]
 
 
-def _to_related(
-    found: _Citation, claim: Rule | None, names: _Names, source: str | None, promoted: set[tuple[str, str, str]]
-) -> Related:
-    """Convert a citation to its form in answers. One without a claim (from markup) has no recorded words."""
-    citing, cited = found.citing, found.cited
-    if claim is not None:  # the claim's own graph decides: other graphs may contradict it
-        citing, cited = claim.one(RDF.subject) or "", claim.one(RDF.object)
-    called, heading = (None, None) if cited is None else names.of(cited)
-    own, title = names.of(citing)
-    result = Related(
-        citing=own,
-        citing_iri=citing,
-        citing_title=title,
-        citing_status=names.statuses.get(citing),
-        cited=called,
-        cited_iri=cited,
-        cited_title=heading,
-        cited_status=names.statuses.get(cited or ""),
-        law_type=names.laws.get(cited or "", (None, None))[1],
-        cited_elsewhere=names.elsewhere.get(cited or ""),
-        relationship_type="unknown",
-        reads="cites",
-        asserted=True,
-        method="markup of the source",
-        graph=found.graph if claim is None else claim.graph,
-        source=source,
-    )
-    if claim is not None:
-        predicate, confidence = claim.one(RDF.predicate) or "", claim.one(KG.confidence)
-        result.relationship_type = claim.code(KG.relationshipType) or "unknown"
-        result.reads = _local(predicate)
-        result.raw_citation = claim.one(KG.rawCitation)
-        result.context = claim.one(KG.contextSentence)
-        result.asserted = cited is not None and (citing, predicate, cited) in promoted
-        result.confidence = None if confidence is None else float(confidence)
-        result.method = claim.one(KG.method) or ""
-        result.spans = claim.spans() or None
-        result.id = claim.iri
-    return result
-
-
-def _local(iri: str) -> str:
-    return iri.rpartition("#")[2].rpartition("/")[2]
-
-
-def _load_citations(reader: Reader, iri: str, direction: str) -> list[_Citation]:
+def _load_citations(reader: Reader, iri: str) -> list[_Citation]:
     """Load the claims about a section, then the citations in the markup of the source that have no claim."""
     found: dict[str, _Citation] = {}
-    for name, end in (("outgoing", RDF.subject), ("incoming", RDF.object)):
-        if direction not in (name, "both"):
-            continue
-        # Cached for the following pages: a section may have thousands.
-        for row in reader.kept(f"{name} citations", bind(CLAIMS, place=NamedNode(iri), end=end), list):
-            claim = iri_of(row["claim"])
-            start = int(term_text(row["start"])) if "start" in row else 0
-            if claim not in found or start < found[claim].start:
-                cited = iri_of(row["cited"]) if "cited" in row else None
-                kind = code_of(iri_of(row["type"])) if "type" in row else "unknown"
-                found[claim] = _Citation(iri_of(row["citing"]), cited, kind, start, iri_of(row["graph"]), claim)
+    # Cached for the following pages: a section may have thousands.
+    for row in reader.kept("citations", bind(CLAIMS, section=NamedNode(iri)), list):
+        said = {name: term_text(term) for name, term in row.items()}
+        kind, start = code_of(said.get("type", "unknown")), int(said.get("start", 0))
+        found[said["claim"]] = _Citation(said["citing"], said.get("cited"), kind, start, said["graph"], said["claim"])
     ends = {(each.citing, each.cited) for each in found.values()}
     rows = reader.rows("citations in the markup", bind(MARKED, section=NamedNode(iri), asserted=Text(SOURCED)))
-    marked = {(iri_of(row["citing"]), iri_of(row["cited"]), iri_of(row["graph"])) for row in rows}
+    marked = sorted({(iri_of(row["citing"]), iri_of(row["cited"]), iri_of(row["graph"])) for row in rows})
     return [
         *found.values(),
         *(
             _Citation(citing, cited, "unknown", 0, graph, None)
-            for citing, cited, graph in sorted(marked)
+            for citing, cited, graph in marked
             if (citing, cited) not in ends
-            and (direction == "both" or (citing if direction == "outgoing" else cited) == iri)
         ),
     ]
 
@@ -285,16 +250,3 @@ def _count_elsewhere(reader: Reader, laws: Iterable[str], section: str) -> dict[
     query = bind(CITED_ELSEWHERE, laws=nodes, themselves=[(node, node) for node in nodes], code=code)
     rows = reader.rows("other texts that cite the laws", query)
     return {iri_of(row["law"]): int(term_text(row["units"])) for row in rows}
-
-
-def _load_laws(reader: Reader, citations: Iterable[_Citation]) -> dict[str, tuple[str, str | None]]:
-    """Load name and type of the cited laws outside the code, by IRI."""
-    cited = {each.cited for each in citations}
-    laws = sorted(each for each in cited if each is not None and not each.startswith(_SECTIONS))
-    if not laws:
-        return {}
-    rows = reader.rows("cited laws", bind(LAWS, laws=[NamedNode(law) for law in laws]))
-    return {
-        iri_of(row["law"]): (term_text(row["name"]), code_of(iri_of(row["type"])) if "type" in row else None)
-        for row in rows
-    }

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from statistics import median
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 from pyoxigraph import Literal as Text
@@ -22,7 +22,7 @@ from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.choices import NEAREST, Choice, shorten
+from kg.retrieval.choices import NEAREST, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, page_of
@@ -30,20 +30,30 @@ from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.text import natural_key, quoted
 from kg.tools.zoning.governing_passages import has_text
-from kg.tools.zoning.municipalities import PageSize, Place, Skipped, find_place
-from kg.tools.zoning.rule_rows import Rule, load_rules
-from kg.tools.zoning.rule_search import Candidates, Found, RuleKind, find_overruled, find_rules, follow_references
-from kg.tools.zoning.term_lookup import (
+from kg.tools.zoning.names import (
     UNRECORDED,
+    PageSize,
+    Place,
+    Skipped,
     StandardType,
     UseName,
     Vocabulary,
     find_matching,
+    find_place,
     find_spelled,
     find_standard_types,
     list_labels,
     load_vocabulary,
     no_match_message,
+)
+from kg.tools.zoning.rules import (
+    Found,
+    Rule,
+    RuleKind,
+    find_overruled,
+    find_rules,
+    follow_references,
+    load_rules,
 )
 from kg.vocabulary import KG, QUDT, UNIT
 from kg.zoning_summaries.use_names import parse_use_kinds
@@ -147,31 +157,26 @@ def compare_zoning(
     """
     bounded_page(limit, offset)
     reader, notes = Reader(kg), list[str]()
-    places = [_parse_place(reader, given) for given in municipalities]
-    if len({place.iri for place in places}) < len(places):
+    towns = [load_vocabulary(reader, _parse_place(reader, given)) for given in municipalities]
+    if len({town.place.iri for town in towns}) < len(towns):
         raise InvalidInputError("municipalities: A municipality is named twice. Name each once.")
-    if not 2 <= len(places) <= MOST_PLACES:
-        raise InvalidInputError(f"municipalities: {len(places)} are named. Name 2 to {MOST_PLACES}.")
-    known = [load_vocabulary(reader, place) for place in places]
+    if not 2 <= len(towns) <= MOST_PLACES:
+        raise InvalidInputError(f"municipalities: {len(towns)} are named. Name 2 to {MOST_PLACES}.")
     reader.start_selection()
     asked: Mapping[RuleKind, bool] = {
         "permission": use is not None or standard_type is None,
         "standard": standard_type is not None or use is None,
     }
     kinds = [kind for kind, is_asked in asked.items() if is_asked]
-    towns = [
-        _Town(place, words, {kind: find_rules(reader, kind, place, words) for kind in kinds})
-        for place, words in zip(places, known, strict=True)
-    ]
     wanted = None if use is None else _find_uses(clean_text("use", use, 300), towns)
     uses = _compare_uses(reader, towns, use, wanted, notes, offset, limit) if "permission" in kinds else []
     standards = _compare_standards(reader, towns, standard_type, use, wanted, notes) if "standard" in kinds else []
-    notes += [f"{town.place.quoted} has no recorded districts." for town in towns if not town.words.districts]
+    notes += [f"{town.place.quoted} has no recorded districts." for town in towns if not town.districts]
     coverage = [found for town in towns for kind in kinds if (found := _check_town(reader, town, kind)) is not None]
     longest: Sequence[object] = uses if len(uses) > len(standards) else standards
     return reader.finish(
         ZoningComparison(
-            municipalities=[place.shown for place in places],
+            municipalities=[town.place.shown for town in towns],
             uses=uses[offset : offset + limit],
             standards=standards[offset : offset + limit],
             coverage=coverage,
@@ -183,34 +188,18 @@ def compare_zoning(
     )
 
 
-class _Town(NamedTuple):
-    """A municipality with its districts and uses, and the rules that are compared."""
-
-    place: Place
-    words: Vocabulary
-    rules: Mapping[RuleKind, Candidates]
-
-    @property
-    def choices(self) -> list[Choice]:
-        """The uses to choose from."""
-        return [each.choice for each in self.words.uses.values()]
-
-    def get_code(self, found: Found) -> str:
-        """Get the code of the district of a rule."""
-        return self.words.districts[found.district or ""].code
-
-    def select(self, reader: Reader, kind: RuleKind) -> list[Found]:
-        """Select the reported rules of districts that no rule of a source overrules."""
-        found = [each for each in self.rules[kind].reported if each.district is not None]
-        kinds = {iri: parse_use_kinds(each.name) for iri, each in self.words.uses.items()}
-        overruled = find_overruled(reader, found, found, lambda about: kinds.get(about, about))
-        return [each for each in found if each.iri not in overruled]
+def _select(reader: Reader, town: Vocabulary, kind: RuleKind) -> list[Found]:
+    """Select the reported rules of districts that no rule of a source overrules."""
+    found = [each for each in find_rules(reader, kind, town).reported if each.district is not None]
+    kinds = {iri: parse_use_kinds(each.name) for iri, each in town.uses.items()}
+    overruled = find_overruled(reader, found, found, lambda about: kinds.get(about, about))
+    return [each for each in found if each.iri not in overruled]
 
 
-def _check_town(reader: Reader, town: _Town, kind: RuleKind) -> PlaceCoverage | None:
+def _check_town(reader: Reader, town: Vocabulary, kind: RuleKind) -> PlaceCoverage | None:
     """Check the rules of the districts of a place. None without unsure rules and text."""
-    reported, unsure = (Counter(each.district for each in several) for several in town.rules[kind])
-    districts = town.words.districts.items()
+    reported, unsure = (Counter(each.district for each in several) for several in find_rules(reader, kind, town))
+    districts = town.districts.items()
     counts = {each.code: count for iri, each in districts if (count := unsure[iri])}
     if not counts and not has_text(reader, town.place):
         return None
@@ -231,7 +220,7 @@ def _parse_place(reader: Reader, given: str) -> Place:
 
 def _compare_uses(
     reader: Reader,
-    towns: Sequence[_Town],
+    towns: Sequence[Vocabulary],
     use: str | None,
     wanted: Set[str] | None,
     notes: list[str],
@@ -242,8 +231,8 @@ def _compare_uses(
     names: dict[str, str] = {}
     cells: dict[str, dict[str, list[Found]]] = defaultdict(lambda: defaultdict(list))
     for town in towns:
-        for each in town.select(reader, "permission"):
-            name = town.words.uses[each.about].name
+        for each in _select(reader, town, "permission"):
+            name = town.uses[each.about].name
             if wanted is None or fold(name) in wanted:
                 names.setdefault(fold(name), name)
                 cells[fold(name)][town.place.iri].append(each)
@@ -259,9 +248,9 @@ def _compare_uses(
             recorded = [name for name in order if town.place.iri in cells[name]]
             for name in recorded:
                 stated = {each.district for each in cells[name][town.place.iri]}
-                referring[name, town.place.iri] = _find_referring(town, stated, names[name], notes)
-            if town.words.districts and not recorded:
-                _find_referring(town, (), use, notes)
+                referring[name, town.place.iri] = _find_referring(reader, town, stated, names[name], notes)
+            if town.districts and not recorded:
+                _find_referring(reader, town, (), use, notes)
                 notes.append(f"{town.place.quoted}: No permission is recorded for this use. That is not a prohibition.")
     page = order[offset : offset + limit]
     rules = load_rules(
@@ -281,11 +270,11 @@ def _compare_uses(
 
 
 def _find_referring(
-    town: _Town, stated: Container[str | None], use: str | None, notes: list[str]
+    reader: Reader, town: Vocabulary, stated: Container[str | None], use: str | None, notes: list[str]
 ) -> Mapping[str, list[str]]:
     """Find the districts that refer to the uses of those in `stated`, each with the codes that it refers to."""
-    districts = town.words.districts
-    followed = follow_references(town.words, districts, town.rules["permission"].reported, stated, use)
+    districts = town.districts
+    followed = follow_references(town, districts, find_rules(reader, "permission", town).reported, stated, use)
     said = [f"{town.place.quoted}: {note}" for note in followed.notes]
     notes += [note for note in dict.fromkeys(said) if note not in notes]
     found = {districts[iri].code: _sort(districts[other].code for other in led) for iri, led in followed.led.items()}
@@ -293,12 +282,12 @@ def _find_referring(
 
 
 def _use_cell(
-    town: _Town, found: Sequence[Found], rules: Mapping[str, Rule], referring: Mapping[str, list[str]]
+    town: Vocabulary, found: Sequence[Found], rules: Mapping[str, Rule], referring: Mapping[str, list[str]]
 ) -> UseCell:
     districts: dict[str, set[str]] = defaultdict(set)
     conditional: set[str] = set()
     for each in found:
-        rule, code = rules[each.iri], town.get_code(each)
+        rule, code = rules[each.iri], town.districts[each.district or ""].code
         districts[rule.code(KG.permissionLevel) or rule.one(KG.rawLevel) or "not recorded"].add(code)
         if rule.all(KG.condition):  # of its own: "Duplexes (R-3 zone only)" among the permitted uses
             conditional.add(code)
@@ -315,12 +304,12 @@ def _sort(texts: Iterable[str]) -> list[str]:
     return sorted(texts, key=natural_key)
 
 
-def _find_uses(text: str, towns: Sequence[_Town]) -> set[str]:
+def _find_uses(text: str, towns: Sequence[Vocabulary]) -> set[str]:
     """Find the case-folded names of uses that `text` names in any of the municipalities."""
-    found = {fold(choice.label) for town in towns for choice in find_matching(text, town.choices)}
+    found = {fold(choice.label) for town in towns for choice in find_matching(text, [*town.uses.values()])}
     if not found:
         where = " and ".join(town.place.quoted for town in towns)
-        choices = [each for town in towns for each in town.choices]
+        choices = [each for town in towns for each in town.uses.values()]
         raise NotFoundError(no_match_message("use", text, list_labels(choices), where) + UNRECORDED)
     return found
 
@@ -340,58 +329,77 @@ class _Value:
     """The value as recorded; empty for a number that was recorded in the unit of the row."""
     district: str
     rule: str
-    applies_to: str | None
+    applies_to: str
+    is_subject: bool
+    """Whether it applies to the use asked for, or to any use if none is."""
     conditional: bool
     """Whether it applies in a case only: on lots that abut a park."""
 
 
-_Units = Mapping[tuple[str, str], Mapping[str, Counter[str]]]
-"""How often each unit occurs, by type and bound, then by quantity kind."""
-
-
 def _compare_standards(
     reader: Reader,
-    towns: Sequence[_Town],
+    towns: Sequence[Vocabulary],
     asked: str | None,
     use: str | None,
     wanted: Set[str] | None,
     notes: list[str],
 ) -> list[StandardRow]:
-    found = [(town, each) for town in towns for each in town.select(reader, "standard")]
+    found = [(town, each) for town in towns for each in _select(reader, town, "standard")]
     bound = None
     if asked is not None:
-        where = Place("", " and ".join(town.place.shown for town in towns), ())
+        where = quoted(" and ".join(town.place.shown for town in towns))
         types, bound = find_standard_types(asked, sorted({code_of(each.about) for _, each in found}), where, notes)
         found = [(town, each) for town, each in found if code_of(each.about) in types]
     rules = load_rules(reader, {each.iri: each.graph for _, each in found})
-    classify, others = _build_subject_test(towns, use, wanted), set[str]()
+    uses = [each for town in towns for each in town.uses.values()]
+    subjects = {text: find_spelled(text, uses) for text in {rule.one(KG.appliesTo) or "" for rule in rules.values()}}
+    meant, others = parse_use_kinds(use or "dwelling"), set[str]()
     values: list[_Value] = []
     for town, each in found:
         rule, key = rules[each.iri], (code_of(each.about), rules[each.iri].code(KG.bound) or "")
         if bound is not None and key[1] not in (bound, ""):
             continue
-        applies_to = rule.one(KG.appliesTo)
-        if classify(applies_to) == "another":
-            others.add(applies_to or "")
+        applies_to = rule.one(KG.appliesTo) or ""
+        named = {fold(choice.label) for choice in subjects[applies_to]}
+        if wanted is not None and named and not named & wanted:
+            others.add(applies_to)
             continue
+        is_subject = bool(applies_to) and (bool(named) or meant <= parse_use_kinds(applies_to))
         number, unit = rule.quantity() or (None, "")
         raw, conditional = rule.one(KG.rawValue) or "", bool(rule.all(KG.condition))
-        code = town.get_code(each)
-        values.append(_Value(town.place.iri, key, number, unit, raw, code, each.iri, applies_to, conditional))
-    units: dict[tuple[str, str], dict[str, Counter[str]]] = defaultdict(lambda: defaultdict(Counter))
+        code = town.districts[each.district or ""].code
+        values.append(
+            _Value(town.place.iri, key, number, unit, raw, code, each.iri, applies_to, is_subject, conditional)
+        )
+    counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    """How often each unit occurs, by type, bound and quantity kind."""
     for value in values:
         if value.unit:
-            units[value.key][get_quantity_kind(value.unit)][value.unit] += 1
+            counts[*value.key, get_quantity_kind(value.unit)][value.unit] += 1
     rows: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
     for value in values:
-        of = units[value.key]
-        common = get_commonest(of[get_quantity_kind(value.unit)] if value.unit else sum(of.values(), Counter[str]()))
+        alike = [
+            count
+            for (of, limit, kind), count in counts.items()
+            if (of, limit) == value.key and (not value.unit or kind == get_quantity_kind(value.unit))
+        ]
+        common = get_commonest(sum(alike, Counter[str]()))
         if value.number is not None:
             value.recorded = "" if value.unit == common else f"{value.number:.15g} {value.unit}"
             value.number = convert(value.number, value.unit, common)
         rows[*value.key, common][value.place].append(value)
     order = sorted(rows, key=lambda key: (-len(rows[key]), key))
-    notes += _note_conversions(order, units)
+    common_units = [(unit, get_commonest(count)) for count in counts.values() for unit in count]
+    if converted := sorted({f"{unit} to {common}" for unit, common in common_units if unit != common}):
+        said = f"Converted to one unit: {shorten(converted)}."
+        notes.append(Note(f"{said} *_recorded has the recorded values.", said))
+    apart: dict[str, list[str]] = defaultdict(list)
+    for of, limit, unit in sorted(rows):
+        apart[f"{limit} {of}".strip()] += [unit] if unit else []
+    if several := [f"{name} ({', '.join(units)})" for name, units in sorted(apart.items()) if len(units) > 1]:
+        notes.append(
+            f"Standards with a row per unit, since their units do not convert into each other: {shorten(several)}."
+        )
     if others:
         notes.append(f"Standards for other uses are omitted: {shorten(_sort(others))}.")
     return [
@@ -399,72 +407,22 @@ def _compare_standards(
             standard_type=key[0],
             bound=key[1] or None,
             unit=key[2] or None,
-            places=[
-                _standard_cell(town.place, *_select_general(rows[key].get(town.place.iri, []), classify, use))
-                for town in towns
-            ],
+            places=[_standard_cell(town.place, rows[key].get(town.place.iri, []), use) for town in towns],
         )
         for key in order
     ]
 
 
-def _note_conversions(order: Sequence[tuple[str, str, str]], units: _Units) -> Iterator[str]:
-    """Note which units were converted, and which standards have a row per unit since theirs do not convert."""
-    converted_into = {
-        f"{unit} to {common}"
-        for kind, bound, common in order
-        if common
-        for unit in units[kind, bound][get_quantity_kind(common)]
-        if unit != common
-    }
-    if converted_into:
-        converted = f"Converted to one unit: {shorten(sorted(converted_into))}."
-        yield Note(f"{converted} *_recorded has the recorded values.", converted)
-    apart: dict[str, list[str]] = defaultdict(list)
-    for kind, bound, unit in order:
-        if unit:
-            apart[f"{bound} {kind}".strip()].append(unit)
-    several = [f"{name} ({', '.join(sorted(found))})" for name, found in sorted(apart.items()) if len(found) > 1]
-    if several:
-        yield f"Standards with a row per unit, since their units do not convert into each other: {shorten(several)}."
-
-
-Subject = Literal["asked", "another", "unknown"]
-
-
-def _build_subject_test(
-    towns: Sequence[_Town], use: str | None, wanted: Set[str] | None
-) -> Callable[[str | None], Subject]:
-    """Build a function that determines whether `applies_to` is the use asked for, or any use if none is."""
-    uses = [each for town in towns for each in town.choices]
-    meant = parse_use_kinds("dwelling" if use is None else use)
-
-    @cache
-    def classify(applies_to: str | None) -> Subject:
-        named = {fold(choice.label) for choice in find_spelled(applies_to or "", uses)}
-        if wanted is not None and named and not named & wanted:
-            return "another"
-        return "asked" if applies_to and (named or meant <= parse_use_kinds(applies_to)) else "unknown"
-
-    return classify
-
-
-def _select_general(
-    values: Sequence[_Value], classify: Callable[[str | None], Subject], use: str | None
-) -> tuple[Sequence[_Value], list[str]]:
-    """Select the standards of districts as such, and those of the use asked for or, if there are no others, of any use.
+def _standard_cell(place: Place, found: Sequence[_Value], use: str | None) -> StandardCell:
+    """Build the cell of the standards of districts as such, and of the use asked for or, if there are no others, any.
 
     Those of a case are left out where the district has others. If nothing is left, the subjects of all are listed.
     """
-    general = [each for each in values if not each.applies_to]
-    of_uses = [each for each in values if classify(each.applies_to) == "asked"]
+    general = [each for each in found if not each.applies_to]
+    of_uses = [each for each in found if each.is_subject]
     kept = [*general, *of_uses] if use is not None else general or of_uses
     always = {each.district for each in kept if not each.conditional}
-    only_for = [] if kept else _sort({each.applies_to or "" for each in values})
-    return [each for each in kept if not each.conditional or each.district not in always], only_for
-
-
-def _standard_cell(place: Place, values: Sequence[_Value], only_for: Sequence[str]) -> StandardCell:
+    values = [each for each in kept if not each.conditional or each.district not in always]
     numbers = sorted(
         (each.number, natural_key(each.district), each.recorded, each.rule, each)
         for each in values
@@ -479,7 +437,7 @@ def _standard_cell(place: Place, values: Sequence[_Value], only_for: Sequence[st
                 end: value.number,
                 f"{end}_recorded": value.recorded or None,
                 f"{end}_in": value.district,
-                f"{end}_for": value.applies_to,
+                f"{end}_for": value.applies_to or None,
                 f"{end}_in_case": value.conditional or None,
             }
         ends["median"] = median(number for number, *_ in numbers)
@@ -489,7 +447,7 @@ def _standard_cell(place: Place, values: Sequence[_Value], only_for: Sequence[st
         **ends,
         districts=len({each.district for each in values}),
         not_numbers=words[:5] or None,
-        only_for=[*only_for[:NEAREST]] or None,
+        only_for=None if kept else _sort({each.applies_to for each in found})[:NEAREST] or None,
         rules=rules,
     )
 

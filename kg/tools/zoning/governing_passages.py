@@ -1,6 +1,7 @@
 """Finds the passages of a code that govern a question about its districts: the law in its own words, best first.
 
 The store has the scope of each part of a section: districts, all districts, the town, or none that is known.
+A tool hands out sections so ranked for an agent to read: the facts in them come back with quotations.
 """
 
 from __future__ import annotations
@@ -8,24 +9,41 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field
 from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
 from kg.fuzzy_names import fold
-from kg.retrieval.reader import Reader, iri_of
+from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
+from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean, clipped, tokens_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.tools.zoning.municipalities import Place, get_section_key
-from kg.tools.zoning.rule_rows import Span
-from kg.tools.zoning.rule_search import RuleKind
-from kg.tools.zoning.term_lookup import Named
+from kg.tools.zoning.names import (
+    DistrictName,
+    MunicipalityName,
+    Named,
+    PageSize,
+    Place,
+    SectionId,
+    Skipped,
+    StateName,
+    find_named,
+    find_place,
+    find_section,
+    get_section_key,
+    load_vocabulary,
+)
+from kg.tools.zoning.rules import RuleKind, Span
+from kg.vocabulary import KG
 from kg.words import singular
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree
+from kg.zoning_summaries.prompts import READING_FORM
 from kg.zoning_summaries.section_ranking import (
     Ranked,
     SectionIndex,
@@ -73,11 +91,11 @@ _SENTENCE_END: Final = re.compile(r"[.;:]['\")\]]*\s+|\n")
 
 
 SCOPES: Final = """
-SELECT ?section ?start ?end ?kind ?district WHERE {
+SELECT ?section ?start ?end (GROUP_CONCAT(COALESCE(STR(?district), "")) AS ?districts) WHERE {
   ?section kg:jurisdiction $municipality . ?scope dcterms:isPartOf ?section ; a kg:SectionScope ; kg:start ?start ;
-    kg:end ?end ; kg:scopeKind ?kind
+    kg:end ?end
   OPTIONAL { ?scope kg:appliesIn ?district }
-}"""
+} GROUP BY ?section ?start ?end ORDER BY ?section ?start"""
 
 WHOLE_LIST: Final = """
 SELECT ?section ?words WHERE {
@@ -113,35 +131,36 @@ def describe_whole_list(reader: Reader, place: Place) -> str | None:
 def has_text(reader: Reader, place: Place) -> bool:
     """Whether text of the code of a place is loaded, and not only tables."""
     try:
-        tree = code_tree.cached_tree(reader.kg, place.iri)
+        return bool(code_tree.cached_tree(reader.kg, place.iri).heights)
     except NotFoundError:
         return False
-    return bool(tree.heights) and any(section.text_sha256 for section in tree.sections.values())
 
 
-def find_law(
-    reader: Reader,
-    kind: RuleKind,
-    place: Place,
-    districts: Mapping[str, Named] | None,
-    asked: str | None,
-    words: str | None,
-    tokens: int,
-) -> Law:
-    """Find the passages that govern a question about `asked`, a use or a type of standard, in `districts`.
+@dataclass(slots=True)
+class Question:
+    """A question about the districts of a code."""
 
-    `districts` is None if none was asked for, or if none with these `words` is known: then all sections are in scope,
-    and the words count in the ranking. The passages have at most so many `tokens`, but there is always one.
-    """
-    ranked = rank_governing(reader, kind, place, districts, asked, words)
-    index = get_index(reader.kg, place.iri)
-    terms = _build_terms(kind, asked)
-    all_scopes = load_scopes(reader, place)
+    reader: Reader
+    kind: RuleKind
+    place: Place
+    about: str | None
+    """The use or the type of standard, in the words of the question."""
+    district: str | None
+    """The words for the district."""
+    scope: Mapping[str, Named] | None
+    """The districts asked for, if known. Else all sections are in scope, and the words count in the ranking."""
+
+
+def find_law(question: Question, tokens: int) -> Law:
+    """Find the passages that govern a question. They have at most so many `tokens`, but there is always one."""
+    place, ranked = question.place, rank_governing(question)
+    index = get_index(question.reader.kg, place.iri)
+    terms = _build_terms(question)
+    scopes = {} if question.scope is None else load_scopes(question.reader, place)
     passages: list[Passage] = []
     size = 0
     for each in ranked[:MOST_PASSAGES]:
-        scopes = () if districts is None else all_scopes.get(each.section, ())
-        own = [each for each in scopes if each.includes(districts or ())]
+        own = [scope for scope in scopes.get(each.section, ()) if scope.includes(question.scope or ())]
         passage = _quote(index, each.section, terms, own, 2 * min(tokens, _MORE))
         size += tokens_of(passage)
         if passages and size > tokens:
@@ -150,21 +169,19 @@ def find_law(
     return Law(passages, len(ranked))
 
 
-def rank_governing(
-    reader: Reader,
-    kind: RuleKind,
-    place: Place,
-    districts: Mapping[str, Named] | None,
-    asked: str | None,
-    words: str | None,
-) -> list[Ranked]:
-    """Rank the sections in scope for a question; see `find_law`. Raises NotFoundError if the code has no sections."""
+def rank_governing(question: Question) -> list[Ranked]:
+    """Rank the sections in scope for a question. Raises NotFoundError if the code has no sections."""
+    reader, place, districts, words = question.reader, question.place, question.scope, question.district
     tree = code_tree.cached_tree(reader.kg, place.iri)
     units = [section for section in tree.order if tree.sections[section].text_sha256 is not None]
     factors, own = dict.fromkeys(units, 1.0), set[str]()
     if districts is not None:
         scopes = load_scopes(reader, place)
-        own = {each for each in units if any(_is_own(scope, districts) for scope in scopes.get(each, ()))}
+        own = {
+            each
+            for each in units
+            if any(scope.districts and scope.includes(districts) for scope in scopes.get(each, ()))
+        }
         factors = {
             each: 1.0 if each in own else _TOWN
             for each in units
@@ -173,23 +190,19 @@ def rank_governing(
     elif words and (own := _find_headed(tree, words).intersection(units)):
         factors = {section: 1.0 if section in own else _TOWN for section in units}
     for section in factors:
-        if kind == "permission" and section in own and _OF_USES.search(tree.sections[section].title) is not None:
+        is_listing = _OF_USES.search(tree.sections[section].title) is not None
+        if question.kind == "permission" and section in own and is_listing:
             factors[section] *= _LISTING
         if _DEFINITIONS.search(build_heading_path(tree, section)) is not None:
             factors[section] *= _DEFINING
-    terms = _build_terms(kind, asked)
-    for term, weight in weigh_terms(words or "", _DISTRICT_WEIGHT).items():
-        terms.setdefault(term, weight)
-    question = " ".join(filter(None, (asked, words))) or _KIND_WORDS[kind]
-    return rank_sections(reader.kg, place.iri, question, terms, factors, own)
+    terms = weigh_terms(words or "", _DISTRICT_WEIGHT) | _build_terms(question)
+    asked = " ".join(filter(None, (question.about, words))) or _KIND_WORDS[question.kind]
+    return rank_sections(reader.kg, place.iri, asked, terms, factors, own)
 
 
-def _is_own(scope: Scope, districts: Container[str]) -> bool:
-    return bool(scope.districts) and scope.includes(districts)
-
-
-def _build_terms(kind: RuleKind, asked: str | None) -> dict[str, float]:
-    return weigh_terms(_KIND_WORDS[kind], _KIND_WEIGHT if asked else 1.0) | weigh_terms(asked or "")
+def _build_terms(question: Question) -> dict[str, float]:
+    words, about = _KIND_WORDS[question.kind], question.about or ""
+    return weigh_terms(words, _KIND_WEIGHT if about else 1.0) | weigh_terms(about)
 
 
 class Scope(NamedTuple):
@@ -197,7 +210,6 @@ class Scope(NamedTuple):
 
     start: int
     end: int
-    kind: str
     districts: frozenset[str]
 
     def includes(self, districts: Container[str]) -> bool:
@@ -209,15 +221,11 @@ def load_scopes(reader: Reader, place: Place) -> Mapping[str, Sequence[Scope]]:
     """Load the scopes of the sections of a code, by IRI of the section, in the order of the text."""
 
     def read(rows: Sequence[Mapping[str, Term]]) -> dict[str, list[Scope]]:
-        districts: dict[tuple[str, int, int, str], set[str]] = defaultdict(set)
+        scopes: dict[str, list[Scope]] = defaultdict(list)
         for row in rows:
             start, end = int(term_text(row["start"])), int(term_text(row["end"]))
-            found = districts[iri_of(row["section"]), start, end, term_text(row["kind"])]
-            if "district" in row:
-                found.add(iri_of(row["district"]))
-        scopes: dict[str, list[Scope]] = defaultdict(list)
-        for (section, start, end, kind), named in sorted(districts.items()):
-            scopes[section].append(Scope(start, end, kind, frozenset(named)))
+            districts = frozenset(term_text(row["districts"]).split())
+            scopes[iri_of(row["section"])].append(Scope(start, end, districts))
         return scopes
 
     return reader.kept("scopes of the sections", bind(SCOPES, municipality=NamedNode(place.iri)), read)
@@ -225,13 +233,12 @@ def load_scopes(reader: Reader, place: Place) -> Mapping[str, Sequence[Scope]]:
 
 def _find_headed(tree: CodeTree, words: str) -> set[str]:
     """Find the sections with all words of the name of a district in their headings."""
-    wanted = _to_words(words)
-    found: dict[str, tuple[frozenset[str], bool]] = {}
+    wanted, headed = _to_words(words), set[str]()
     for section in tree.order:
-        known = tree.sections[section]
-        said, is_district = found.get(known.parent or "", (frozenset[str](), False))
-        found[section] = said | _to_words(known.title), is_district or _DISTRICT_WORD.search(known.title) is not None
-    return {section for section, (said, is_district) in found.items() if is_district and wanted and wanted <= said}
+        headings = " ".join(tree.sections[each].title for each in (section, *tree.above(section)))
+        if wanted and _DISTRICT_WORD.search(headings) is not None and wanted <= _to_words(headings):
+            headed.add(section)
+    return headed
 
 
 def _to_words(text: str) -> frozenset[str]:
@@ -266,7 +273,8 @@ def _quote(
             if more < 0:
                 break
             quoted |= added
-    quotes = [_to_span(text, *each) for each in sorted(quoted) if each == (start, end) or not start <= each[0] < end]
+    places = [each for each in sorted(quoted) if each == (start, end) or not start <= each[0] < end]
+    quotes = [Span(start=first, end=last, text=text[first:last]) for first, last in places]
     marks = [
         (quote.start + word.start, quote.start + word.end)
         for quote in quotes
@@ -280,10 +288,6 @@ def _quote(
         quotes=quotes,
         marks=sorted(set(marks))[:_MARKS] or None,
     )
-
-
-def _to_span(text: str, start: int, end: int) -> Span:
-    return Span(start=start, end=end, text=text[start:end])
 
 
 def split_lines(text: str) -> Iterator[tuple[int, int]]:
@@ -329,3 +333,113 @@ def _find_lead(text: str, lines: Sequence[tuple[int, int]], start: int) -> tuple
         if end <= start and (words.rstrip().endswith(":") or _FOLLOWING.search(words) is not None):
             return (first, end) if end - first <= _CHARACTERS else None
     return None
+
+
+LONGEST_TEXT: Final = 40_000
+"""Maximum characters of the text of a task. `kg_query_section` returns the rest."""
+
+COUNTS: Final = """
+SELECT ?section (COUNT(DISTINCT ?rule) AS ?count) WHERE {
+  VALUES ?section { $sections } ?rule kg:definedIn ?section ; a $kind
+  OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
+  FILTER(!BOUND(?confidence) || ?confidence >= $least || BOUND(?review))
+} GROUP BY ?section"""
+
+Wanted = Literal["uses", "standards", "definitions"]
+_TOOLS: Final[Mapping[Wanted, str]] = {
+    "uses": "kg_ingest_use_permissions",
+    "standards": "kg_ingest_dimensional_standards",
+    "definitions": "kg_ingest_definitions",
+}
+_KINDS: Final[Mapping[Wanted, NamedNode]] = {
+    "uses": KG.UsePermission,
+    "standards": KG.DimensionalStandard,
+    "definitions": KG.Definition,
+}
+
+
+class ReadingTask(Lean):
+    """A section to read."""
+
+    section_ref: str
+    path: str
+    iri: str
+    districts: list[str] | None = Field(None, description="Those that it applies in; absent: not stated by headings")
+    known: int = Field(description="Facts of this kind that are read from it already, without unconfirmed ones")
+    text: str
+    text_length: int
+
+
+class ReadingTasks(Result):
+    """Sections to read, and the form to answer in."""
+
+    layout: ClassVar[Layout] = Layout(paged=("tasks",), reads=True)
+
+    municipality: str
+    kind: str
+    tool: str = Field(description="The tool that takes the answers")
+    form: str
+    tasks: list[ReadingTask]
+
+
+def zoning_reading_tasks(
+    kg: KnowledgeGraph,
+    municipality: MunicipalityName,
+    state: StateName,
+    district: DistrictName = None,
+    section_id: SectionId | None = None,
+    kind: Annotated[Wanted, Field()] = "uses",
+    limit: PageSize = 5,
+    offset: Skipped = 0,
+) -> ReadingTasks:
+    """List sections of a code for you to read: their uses, standards or definitions are wanted.
+
+    Use to fill gaps. Returns tasks (section_ref, path, districts, text) and the form of the answers, which go to the
+    named tool with quotations. They are checked, and are your claims, unconfirmed until a review or a second reader.
+    Example: zoning_reading_tasks(municipality="Quarry Bend", state="UT", district="R-1", kind="uses").
+    Next: `kg_ingest_use_permissions`, `kg_ingest_dimensional_standards`, `kg_ingest_definitions`.
+    """
+    bounded_page(limit, offset)
+    reader, notes = Reader(kg), list[str]()
+    place = find_place(reader, municipality, state)
+    tree = code_tree.cached_tree(kg, place.iri)
+    words = load_vocabulary(reader, place)
+    districts = None if district is None else find_named("district", district, words.districts, place, notes)
+    rules: RuleKind = "standard" if kind == "standards" else "permission"
+    if section_id is not None:
+        root = find_section(tree, section_id)
+        sections = [each for each in tree.below(root) if tree.sections[each].text_sha256 is not None]
+    else:
+        about, words_of = ("definitions", None) if kind == "definitions" else (None, district)
+        question = Question(reader, rules, place, about, words_of, districts if words_of else None)
+        sections = [each.section for each in rank_governing(question)]
+    reader.start_selection()
+    nodes = [NamedNode(each) for each in sections]
+    rows = reader.rows(
+        "facts by section", bind(COUNTS, sections=nodes, kind=_KINDS[kind], least=kg.settings.rule_confidence)
+    )
+    counts = {iri_of(row["section"]): int(term_text(row["count"])) for row in rows}
+    sections.sort(key=lambda each: counts.get(each, 0) > 0)  # stable: best first
+    shown, scopes = sections[offset : offset + limit], load_scopes(reader, place)
+    texts = code_tree.load_texts(kg.ask_sources, shown)
+    tasks = []
+    for each in shown:
+        named = sorted({iri for scope in scopes.get(each, ()) for iri in scope.districts} & words.districts.keys())
+        tasks.append(
+            ReadingTask(
+                section_ref=get_section_key(each),
+                path=build_heading_path(tree, each),
+                iri=each,
+                districts=[words.districts[iri].code for iri in named] or None,
+                known=counts.get(each, 0),
+                text=texts.get(each, "")[:LONGEST_TEXT],
+                text_length=len(texts.get(each, "")),
+            )
+        )
+    return reader.finish(
+        ReadingTasks(
+            municipality=place.name, kind=kind, tool=_TOOLS[kind], form=READING_FORM, tasks=tasks, notes=notes
+        ),
+        total=len(sections),
+        next_offset=page_of(sections, offset, limit),
+    )

@@ -21,13 +21,14 @@ from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
-from kg.text import quoted
-from kg.tools.zoning.municipalities import MunicipalityName, StateName, find_place, find_section, get_section_key
+from kg.text import list_first, quoted
+from kg.tools.zoning.names import MunicipalityName, StateName, find_place, find_section, get_section_key
 from kg.vocabulary import EXTRACTED, SOURCED
 from kg.zoning_summaries import code_tree
 
 MOST_ENTRIES: Final = 5_000
 SHOWN_NOTES: Final = 50
+SHOWN_ENTRIES: Final = 200
 
 FOUND: Final = """
 SELECT ?kind (COUNT(DISTINCT ?thing) AS ?count) WHERE {
@@ -51,36 +52,32 @@ _FOUND: Final = {
 Kind = Literal["section", "permission", "standard", "definition"]
 
 
-def _schema(properties: Mapping[str, Mapping[str, Any]], optional: int) -> dict[str, Any]:
-    """Build the JSON schema of a list of entries. The last `optional` fields are optional.
+_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
+_TEXTS: Final = {"type": "array", "items": _TEXT}
+_SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "conditions": _TEXTS, "quotations": _TEXTS, "value": {"anyOf": [_TEXT, {"type": "number"}]},
+}  # fmt: skip
+"""Schemas of the fields that are not text."""
+
+
+def _schema(required: str, optional: str) -> WithJsonSchema:
+    """Build the JSON schema of a list of entries with these fields.
 
     It documents the fields only: each entry is validated on its own, so that an invalid one does not reject all.
     """
-    required = list(properties)[: len(properties) - optional]
-    fields = {
-        name: field if name in required else {"anyOf": [field, {"type": "null"}]} for name, field in properties.items()
-    }
-    return {"type": "array", "items": {"type": "object", "properties": fields, "required": required}}
+    fields = {name: _SCHEMAS.get(name, _TEXT) for name in required.split()}
+    fields |= {name: {"anyOf": [_SCHEMAS.get(name, _TEXT), {"type": "null"}]} for name in optional.split()}
+    entry = {"type": "object", "properties": fields, "required": required.split()}
+    return WithJsonSchema({"type": "array", "items": entry})
 
 
-_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
-_QUOTATIONS: Final = {"type": "array", "items": _TEXT}
-_PERMISSION: Final = {
-    "district": _TEXT, "use": _TEXT, "permission": _TEXT, "conditions": {"type": "array", "items": _TEXT},
-    "review_section": _TEXT, "section_ref": _TEXT, "quotations": _QUOTATIONS,
-}  # fmt: skip
-_STANDARD: Final = {
-    "district": _TEXT, "standard_type": _TEXT, "value": {"anyOf": [_TEXT, {"type": "number"}]}, "unit": _TEXT,
-    "section_ref": _TEXT, "quotations": _QUOTATIONS,
-}  # fmt: skip
-_DEFINITION: Final = {
-    "term": _TEXT, "definition_text": _TEXT, "section_ref": _TEXT, "quotations": _QUOTATIONS,
-}  # fmt: skip
 _MANY: Final = Field(min_length=1, max_length=MOST_ENTRIES)
 
-Permissions = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_PERMISSION, 4))]
-Standards = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_STANDARD, 2))]
-Definitions = Annotated[list[Any], _MANY, WithJsonSchema(_schema(_DEFINITION, 2))]
+Permissions = Annotated[
+    list[Any], _MANY, _schema("district use permission", "conditions review_section section_ref quotations")
+]
+Standards = Annotated[list[Any], _MANY, _schema("district standard_type value unit", "section_ref quotations")]
+Definitions = Annotated[list[Any], _MANY, _schema("term definition_text", "section_ref quotations")]
 
 
 class EntryOutcome(Lean):
@@ -144,17 +141,13 @@ def kg_ingest_code_section(
     if isinstance(level, str) and level.strip().isdecimal():
         entry["level"] = int(level)
     reader = Reader(kg)
-    done = _receive(reader, "kg_ingest_code_section", municipality, state, "section", [entry])
-    [sent] = done["entries"]
-    if sent["outcome"] == "rejected":
-        raise InvalidInputError(f"section_id: {quoted(section_id)} was rejected. {sent['reason']}")
-    iri = next(iter(done["sections"].values()), None)
-    result = IngestedSection(
-        **_result(done),
-        section_id=None if iri is None else get_section_key(iri),
-        iri=iri,
-        found=_count_extracted(reader, sent["graph"]),
-    )
+    fields, sections = _receive(reader, "kg_ingest_code_section", municipality, state, "section", [entry])
+    [sent] = fields["entries"]
+    if sent.outcome == "rejected":
+        raise InvalidInputError(f"section_id: {quoted(section_id)} was rejected. {sent.reason}")
+    iri = next(iter(sections.values()), None)
+    key = None if iri is None else get_section_key(iri)
+    result = IngestedSection(**fields, section_id=key, iri=iri, found=_count_extracted(reader, sent.graph))
     return reader.finish(result, total=1)
 
 
@@ -204,13 +197,14 @@ def _ingest(
     kg: KnowledgeGraph, tool: str, municipality: str, state: str, kind: Kind, entries: Sequence[Any]
 ) -> Ingested:
     reader = Reader(kg)
-    done = _receive(reader, tool, municipality, state, kind, entries)
-    return reader.finish(Ingested(**_result(done)), total=len(entries))
+    fields, _ = _receive(reader, tool, municipality, state, kind, entries)
+    return reader.finish(Ingested(**fields), total=len(entries))
 
 
 def _receive(
     reader: Reader, tool: str, municipality: str, state: str, kind: Kind, entries: Sequence[Any]
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Store entries. Returns the fields of the result, and the IRI of each section by its key."""
     name, letters = clean_text("municipality", municipality, 200), state.strip()
     unknown: str | None = None
     try:
@@ -229,12 +223,28 @@ def _receive(
     taken = [None if number in unfit else entry for number, entry in enumerate(entries, 1)]
     sent = {"tool": tool, "municipality": name, "state": state, "kind": kind, "entries": taken, "sent_by": sent_by}
     done = loading.receive(reader.kg, **sent)
-    for outcome in done["entries"]:
-        outcome["reason"] = unfit.get(outcome["number"], outcome.get("reason"))
-    notes = [] if unknown is None or not done["is_new"] else [unknown]
-    done["state"] = letters
-    done["sent_by"], done["notes"] = sent_by, [*notes, *done["warnings"]]
-    return done
+    outcomes = sorted(done["entries"], key=lambda each: (each["outcome"] != "rejected", each["number"]))
+    notes = [*([unknown] if unknown is not None and done["is_new"] else []), *done["warnings"]]
+    fields = {
+        **{name: sum(each["outcome"] == name for each in outcomes) for name in ("stored", "unchanged", "rejected")},
+        "municipality": done["name"],
+        "state": letters,
+        "municipality_iri": done["municipality"],
+        "fetched_at": done["fetched_at"],
+        "sent_by": sent_by,
+        "run": done["run"],
+        "entries": [
+            EntryOutcome(
+                entry=each["number"],
+                outcome=each["outcome"],
+                reason=unfit.get(each["number"], each.get("reason")),
+                graph=each.get("graph"),
+            )
+            for each in outcomes[:SHOWN_ENTRIES]
+        ],
+        "notes": list_first([str(note)[:500] for note in notes], SHOWN_NOTES, "notes"),
+    }
+    return fields, done["sections"]
 
 
 def _refuse_alike(kg: KnowledgeGraph, municipality: str, section_id: str) -> None:
@@ -265,29 +275,6 @@ def _find_too_long(entry: Any) -> str | None:
             if isinstance(value, str) and len(value) > longest:
                 return f"Field {quoted(name)} has {len(value):,} characters. The limit is {longest:,}."
     return None
-
-
-def _result(done: Mapping[str, Any]) -> dict[str, Any]:
-    outcomes = sorted(done["entries"], key=lambda each: (each["outcome"] != "rejected", each["number"]))
-    counted = {name: sum(each["outcome"] == name for each in outcomes) for name in ("stored", "unchanged", "rejected")}
-    notes = [str(note)[:500] for note in done["notes"][:SHOWN_NOTES]]
-    if (more := len(done["notes"]) - SHOWN_NOTES) > 0:
-        notes.append(f"And {more} more notes.")
-    shown = [
-        EntryOutcome(entry=each["number"], outcome=each["outcome"], reason=each.get("reason"), graph=each.get("graph"))
-        for each in outcomes[:200]
-    ]
-    return {
-        **counted,
-        "municipality": done["name"],
-        "state": done["state"],
-        "municipality_iri": done["municipality"],
-        "fetched_at": done["fetched_at"],
-        "sent_by": done["sent_by"],
-        "run": done["run"],
-        "entries": shown,
-        "notes": notes,
-    }
 
 
 def _count_extracted(reader: Reader, graph: str) -> dict[str, int]:

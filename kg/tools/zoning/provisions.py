@@ -22,25 +22,25 @@ from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.text import natural_key, quoted
-from kg.tools.zoning.governing_passages import FEW_TOKENS, MOST_TOKENS, Passage, describe_whole_list, find_law, has_text
-from kg.tools.zoning.municipalities import MunicipalityName, PageSize, Place, Skipped, StateName, find_place
-from kg.tools.zoning.rule_rows import Rule, RuleEvidence, load_evidence, load_rules
-from kg.tools.zoning.rule_search import (
-    Candidates,
-    Found,
-    RuleKind,
-    find_overruled,
-    find_rules,
-    follow_references,
-    is_reference,
-    separate,
-    to_found,
+from kg.tools.zoning.governing_passages import (
+    FEW_TOKENS,
+    MOST_TOKENS,
+    Passage,
+    Question,
+    describe_whole_list,
+    find_law,
+    has_text,
 )
-from kg.tools.zoning.term_lookup import (
+from kg.tools.zoning.names import (
     UNRECORDED,
     DistrictName,
+    MunicipalityName,
     Named,
+    PageSize,
+    Place,
+    Skipped,
     StandardType,
+    StateName,
     UseName,
     Vocabulary,
     find_by_head,
@@ -48,14 +48,29 @@ from kg.tools.zoning.term_lookup import (
     find_by_words,
     find_named,
     find_nearest,
+    find_place,
     find_spelled,
     find_standard_types,
-    join_names,
     list_labels,
     load_vocabulary,
     match_note,
     no_match_message,
     parse_standard,
+)
+from kg.tools.zoning.rules import (
+    Candidates,
+    Found,
+    Rule,
+    RuleEvidence,
+    RuleKind,
+    find_overruled,
+    find_rules,
+    follow_references,
+    is_reference,
+    load_evidence,
+    load_rules,
+    separate,
+    to_found,
 )
 from kg.vocabulary import KG, SKOS
 from kg.zoning_summaries.section_ranking import has_words
@@ -169,7 +184,7 @@ def kg_query_permissions(
     reader, words, notes, districts = asked.reader, asked.words, asked.notes, asked.districts
     uses = words.uses if use is None else _find_uses(asked, use)
     reader.start_selection()
-    rules = find_rules(reader, "permission", asked.place, words)
+    rules = find_rules(reader, "permission", words)
     reported, unsure = ([each for each in several if each.about in uses] for several in rules)
     found, is_complete = list[Found](), True
     if use is not None:
@@ -193,16 +208,16 @@ def kg_query_permissions(
             unlisted = {iri for iri, known in words.uses.items() if fold(known.name) == _UNLISTED}
             found = [each for each in rules.reported if each.district in districts and each.about in unlisted]
         more.append(_NOT_LISTED if found else _note_nothing(asked.place, "permission", bool(words.uses)))
-    at, among = _ranks(districts), _ranks(uses)
+    order, ranks = [*districts, None], {iri: rank for rank, iri in enumerate(uses)}
     found.sort(
-        key=lambda each: (at[each.district or ""], among.get(each.about, len(among)), not each.is_stated, each.iri)
+        key=lambda each: (order.index(each.district), ranks.get(each.about, len(ranks)), not each.is_stated, each.iri)
     )
 
     def to_permission(each: Found, rule: Rule, evidence: RuleEvidence) -> Permission:
         known = words.districts[each.district or ""]
         return Permission(
             district=known.code,
-            district_name=known.other_name,
+            district_name=known.name if known.name != known.code else None,
             use=words.uses[each.about].name,
             permission=rule.code(KG.permissionLevel),
             as_recorded=rule.one(KG.rawLevel),
@@ -244,24 +259,15 @@ class _Page(NamedTuple, Generic[_Shown]):
 
 
 @dataclass(slots=True)
-class _Asked:
-    """The place and the districts of a question, and the passages that govern it."""
+class _Asked(Question):
+    """A question about rules, with the districts and uses of the code."""
 
-    reader: Reader
-    kind: RuleKind
-    place: Place
     words: Vocabulary
     notes: list[str]
     has_text: bool
     districts: Mapping[str, Named]
     """Those asked for, or all."""
-    district: str | None
-    """The words for the district."""
-    about: str | None
-    """The use or the type of standard, in the words of the question."""
     offset: int
-    scope: Mapping[str, Named] | None = None
-    """The districts asked for, if they are known."""
 
     @classmethod
     def parse(
@@ -275,15 +281,13 @@ class _Asked:
         bounded_page(limit, offset)
         reader, notes = Reader(kg), list[str]()
         place = find_place(reader, municipality, state)
-        words = load_vocabulary(reader, place)
-        asked = cls(
-            reader, kind, place, words, notes, has_text(reader, place), words.districts, district, about, offset
-        )
+        words, has_law = load_vocabulary(reader, place), has_text(reader, place)
+        asked = cls(reader, kind, place, about, district, None, words, notes, has_law, words.districts, offset)
         if district is not None:
             try:
                 asked.districts = asked.scope = find_named("district", district, words.districts, place, notes)
             except NotFoundError as error:
-                if not asked.has_text:
+                if not has_law:
                     raise
                 if (whole := describe_whole_list(reader, place)) is not None:
                     raise NotFoundError(f"{error} {whole}") from None
@@ -298,8 +302,7 @@ class _Asked:
     def finish(self, result: _Ruled, page: _Page[Any], *, is_complete: bool) -> _Ruled:
         """Add the passages that govern the question, on the first page, and the line on the extent of the answer."""
         if self.has_text and not self.offset:
-            tokens = FEW_TOKENS if page.total else MOST_TOKENS
-            law = find_law(self.reader, self.kind, self.place, self.scope, self.about, self.district, tokens)
+            law = find_law(self, FEW_TOKENS if page.total else MOST_TOKENS)
             result.law = [*law.passages]
             result.coverage = (
                 f"Read: tables, lists and label lines; sentences are quoted. {len(law.passages)} of {law.in_scope} "
@@ -320,7 +323,7 @@ def _find_uses(asked: _Asked, use: str) -> Mapping[str, Named]:
         plain = {
             iri: each
             for iri, each in asked.words.uses.items()
-            if not is_reference(each.name) or use.strip().strip("<>") in (each.iri, *each.choice.names)
+            if not is_reference(each.name) or use.strip().strip("<>") in (iri, *each.names)
         }
         return find_named("use", use, plain, asked.place, asked.notes)
     except NotFoundError as error:
@@ -352,12 +355,12 @@ def kg_query_standards(
     asked = _Asked.parse(kg, "standard", municipality, state, district, standard_type, limit, offset)
     reader, words, notes, districts = asked.reader, asked.words, asked.notes, asked.districts
     reader.start_selection()
-    rules = find_rules(reader, "standard", asked.place, words)
+    rules = find_rules(reader, "standard", words)
     reported, unsure = rules if standard_type is None else _select_types(asked, standard_type, rules)
     in_scope = {*districts, *([None] if district is None else [])}
     found, unsure = ([each for each in several if each.district in in_scope] for several in (reported, unsure))
-    at = _ranks(districts)
-    found.sort(key=lambda each: (at.get(each.district or "", len(at)), each.about, not each.is_stated, each.iri))
+    order = [*districts, None]
+    found.sort(key=lambda each: (order.index(each.district), each.about, not each.is_stated, each.iri))
     if elsewhere := sum(each.district is None for each in reported if None not in in_scope):
         notes.append(f"{elsewhere} more standards name no district. Omit district to list them.")
 
@@ -401,10 +404,17 @@ def _select_types(asked: _Asked, standard_type: str, rules: Candidates) -> Candi
 
     Without a type, an error with similar ones where no passage governs it.
     """
-    headed = _find_headed_so(asked.reader, rules.reported, standard_type)
+    # Cells without a dimension whose headers have all words of the type.
+    wanted, _ = parse_standard(standard_type)
+    cells = {each.iri: each.graph for each in rules.reported if wanted and code_of(each.about) == _UNNAMED}
+    headed = {
+        iri
+        for iri, rule in load_rules(asked.reader, cells).items()
+        if wanted <= parse_standard(rule.one(KG.recordedIn) or "")[0]
+    }
     codes = sorted({code_of(each.about) for several in rules for each in several} - {_UNNAMED})
     try:
-        types, bound = find_standard_types(standard_type, codes, asked.place, asked.notes)
+        types, bound = find_standard_types(standard_type, codes, asked.place.quoted, asked.notes)
     except NotFoundError as error:
         if not headed and not asked.is_governed():
             raise
@@ -420,18 +430,6 @@ def _select_types(asked: _Asked, standard_type: str, rules: Candidates) -> Candi
     return Candidates(
         *([each for each in several if loaded[each.iri].code(KG.bound) in (bound, None)] for several in found)
     )
-
-
-def _find_headed_so(reader: Reader, found: Iterable[Found], standard_type: str) -> set[str]:
-    """Find the cells without a dimension whose headers have all words of `standard_type`."""
-    rules = load_rules(reader, {each.iri: each.graph for each in found if code_of(each.about) == _UNNAMED})
-    wanted, _ = parse_standard(standard_type)
-    return {iri for iri, rule in rules.items() if wanted and wanted <= parse_standard(rule.one(KG.recordedIn) or "")[0]}
-
-
-def _ranks(things: Mapping[str, object]) -> dict[str, int]:
-    """Map each key to its position."""
-    return {iri: place for place, iri in enumerate(things)}
 
 
 def _load_page(
@@ -450,7 +448,7 @@ def _load_page(
     overruled = find_overruled(reader, page, found, to_subject)
     both = (*page, *some)
     rules = load_rules(reader, {each.iri: each.graph for each in both})
-    converted = []
+    converted: list[_Shown] = []
     for each, evidence in zip(both, load_evidence(reader, [rules[each.iri] for each in both]), strict=True):
         evidence.yields_to = overruled.get(each.iri)
         converted.append(convert(each, rules[each.iri], evidence))
@@ -499,14 +497,14 @@ def _find_similar_uses(
 ) -> list[str]:
     """Note the uses of `districts` with a name that has the words asked for, or like it, and that were not meant."""
     recorded = {each.about for each in reported if each.district in districts}
-    choices = [known.choice for iri, known in words.uses.items() if iri in recorded and not is_reference(known.name)]
+    choices = [known for iri, known in words.uses.items() if iri in recorded and not is_reference(known.name)]
     is_recorded = any(each in uses for each in recorded)
     found = find_by_words(asked, choices) + ([] if is_recorded else find_by_meaning(asked, choices))
     names = list(dict.fromkeys(each.label for each in found if each.term.value not in uses))
     if names:
-        return [f"Also recorded there, with these words: {join_names(names[:NEAREST])}. Ask for them by name."]
+        return [f"Also recorded there, with these words: {shorten(names[:NEAREST])}. Ask for them by name."]
     near = [name for name in find_nearest(asked, [choice.label for choice in choices]) if _is_alike(asked, name)]
-    return [f"Uses with similar names there: {join_names(near)}."] if near and not is_recorded else []
+    return [f"Uses with similar names there: {shorten(near)}."] if near and not is_recorded else []
 
 
 def _is_alike(asked: str, name: str) -> bool:
@@ -602,9 +600,7 @@ def kg_query_definition(
 
 def _note_not_defined(wanted: str, choices: Sequence[Choice], chosen: Sequence[Choice], place: Place) -> str:
     """Build the note for a term that the code does not define itself, but that is part of defined terms."""
-    taken = list(dict.fromkeys(choice.label for choice in chosen))
+    taken = list_labels(chosen)
     others = [name for name in find_nearest(wanted, list_labels(choices)) if name not in taken]
-    rest = f" and {len(taken) - NEAREST} more" if len(taken) > NEAREST else ""
-    near = f" Also similar: {join_names(others)}." if others else ""
-    meant = f"{join_names(taken[:NEAREST])}{rest}"
-    return f"term: {place.quoted} does not define {quoted(wanted)}. It was interpreted as {meant}.{near}"
+    near = f" Also similar: {shorten(others)}." if others else ""
+    return f"term: {place.quoted} does not define {quoted(wanted)}. It was interpreted as {shorten(taken)}.{near}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
@@ -11,14 +13,13 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.store.protocol import Term, term_text
+from kg.store.protocol import term_text
 from kg.text import name_or_quote, quoted
-from kg.tools.zoning.municipalities import (
+from kg.tools.zoning.names import (
     MunicipalityName,
     PageSize,
     SectionId,
@@ -30,7 +31,7 @@ from kg.tools.zoning.municipalities import (
     get_section_key,
     load_statuses,
 )
-from kg.tools.zoning.rule_rows import load_origins
+from kg.tools.zoning.rules import Node, load_origins
 from kg.vocabulary import DCTERMS, ELI, KG, PROV_GRAPH, SCHEMA
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree
@@ -168,76 +169,108 @@ def kg_query_section(
     tree = code_tree.cached_tree(kg, place.iri)
     iri, labels = find_subsection(tree, section_id)
     reader.start_selection()
-    said = _by_subject(reader.rows("the section", bind(SECTION, section=NamedNode(iri))))
-    text = _one(said.get(iri, {}), SCHEMA.text) or ""
-    if text_from > len(text):
-        name = tree.sections[iri].name
-        raise InvalidInputError(f"text_from is {text_from:,}. The text of {name} has {len(text):,} characters.")
-    result = _describe_section(reader, tree, iri, said, labels, text_from)
+    result = load_section(reader, tree, iri, labels, text_from)
     children = tree.children.get(iri, [])
     if include_children:
         shown = children[offset : offset + limit]
         result.children = load_section_lines(reader, tree, [(None, each) for each in shown])
-    result.notes = _note_status(tree, iri, result.status)
-    if children and not include_children and not text:
+    if children and not include_children and not result.text_length:
         grouped = f"{len(children)} sections" if len(children) > 1 else "one section"
         result.notes.append(f"It has no text and contains {grouped}. include_children=true lists them.")
     following = page_of(children, offset, limit) if include_children else None
     return reader.finish(result, total=len(children) if include_children else 1, next_offset=following)
 
 
-def _describe_section(
-    reader: Reader, tree: CodeTree, iri: str, said: Mapping[str, _Properties], labels: str | None, text_from: int
+def load_section(
+    reader: Reader, tree: CodeTree, iri: str, labels: str | None = None, text_from: int = 0
 ) -> SectionResult:
-    """Build the result for a section, or for its subsection with these `labels`, without children and notes."""
-    known, own = tree.sections[iri], said.get(iri, {})
-    text = _one(own, SCHEMA.text) or ""
-    parts = _parts(said)
-    named = None if labels is None else _find_part(parts, labels, known.name)
-    start, end = (text_from, len(text)) if named is None else (max(named.start, text_from), named.end)
-    origin = load_origins(reader, [known.graph]).of(known.graph)
-    summary = tree.summaries.get(iri)
+    """Load a section of a code by its IRI, or its subsection with these `labels`, without children.
+
+    Raises NotFoundError for unknown labels, and InvalidInputError for a text that is shorter than `text_from`.
+    """
+    nodes: dict[str, Node] = defaultdict(Node)
+    for row in reader.rows("the section", bind(SECTION, section=NamedNode(iri))):
+        nodes[iri_of(row["of"])].said.setdefault(iri_of(row["property"]), []).append(term_text(row["value"]))
+    known, own = tree.sections[iri], nodes[iri]
+    text = own.one(SCHEMA.text) or ""
+    if text_from > len(text):
+        raise InvalidInputError(f"text_from is {text_from:,}. The text of {known.name} has {len(text):,} characters.")
+    inside = sorted(nodes.values(), key=lambda node: (node.place[0], -node.place[1]))
+    parts = [
+        Part(label=label, start=node.place[0], end=node.place[1], title=node.one(DCTERMS.title))
+        for node in inside
+        if (label := node.one(KG.label)) is not None
+    ]
+    part = None if labels is None else next((each for each in parts if each.label == labels), None)
+    if labels is not None and part is None:
+        shown = ", ".join(each.label for each in parts[:SHOWN_PARTS]) or "none"
+        raise NotFoundError(
+            f"section_id: Unknown subsection {name_or_quote(labels)} of {quoted(known.name)}. Available: {shown}."
+        )
+    start, end = (text_from, len(text)) if part is None else (max(part.start, text_from), part.end)
+    tables = [
+        SectionTable(
+            start=node.place[0],
+            end=node.place[1],
+            title=node.one(DCTERMS.title),
+            header_rows=int(node.one(KG.headerRows) or 0),
+            cells=json.loads(cells),
+        )
+        for node in inside
+        if (cells := node.one(KG.cells)) is not None and start <= node.place[0] < max(end, start + 1)
+    ]
+    remarks = [
+        Note(kind=node.one(KG.noteKind) or "", text=said)
+        for _, node in sorted(nodes.items(), key=lambda each: (len(each[0]), each[0]))
+        if (said := node.one(KG.noteText)) is not None
+    ]
+    origin = load_origins(reader, [known.graph])[known.graph]
+    summary, status = tree.summaries.get(iri), own.one(KG.inForceStatus)
+    notes = [] if status is None else [f"Status of this section in the source: {name_or_quote(status)}."]
+    if tree.states[iri] == "stale":
+        notes.append(f"The summary is stale: {', '.join(tree.why_stale(iri))}.")
     return SectionResult(
-        section_id=get_section_key(iri),
-        iri=iri,
-        title=known.shown_title,
-        level=known.level,
-        kind=_code(own, ELI.type_subdivision),
-        status=_one(own, KG.inForceStatus),
-        parent_id=None if known.parent is None else get_section_key(known.parent),
-        order=known.position,
+        **_describe(tree, iri),
+        kind=own.code(ELI.type_subdivision),
+        status=status,
         fetched_at=origin.fetched_at,
         raw_content=text[start:end],
         text_from=start,
         text_length=len(text),
-        summary=None if summary is None else summary.text,
-        summary_level=None if summary is None else summary.level,
         summary_built_at=None if summary is None else load_built_at(reader, summary.graph),
         summary_state=tree.states[iri],
-        subsection=named,
+        subsection=part,
         subsections=parts or None,
-        tables=_tables(said, start, end) or None,
-        history=sorted(term_text(term) for term in own.get(KG.historyNote.value, ())) or None,
-        annotations=_annotations(said) or None,
+        tables=tables or None,
+        history=own.all(KG.historyNote) or None,
+        annotations=remarks or None,
         evidence=SectionEvidence(
             id=iri,
             graph=known.graph,
             source=origin.source,
             sha256=origin.sha256,
-            source_lines=_one(own, KG.sourceLines),
-            source_pages=_one(own, SCHEMA.pagination),
+            source_lines=own.one(KG.sourceLines),
+            source_pages=own.one(SCHEMA.pagination),
             text_sha256=known.text_sha256,
             sent_by=origin.sent_by,
         ),
+        notes=notes,
     )
 
 
-def load_section(reader: Reader, tree: CodeTree, iri: str) -> SectionResult:
-    """Load a whole section of a code, by its IRI, without children."""
-    said = _by_subject(reader.rows("the section", bind(SECTION, section=NamedNode(iri))))
-    result = _describe_section(reader, tree, iri, said, None, 0)
-    result.notes = _note_status(tree, iri, result.status)
-    return result
+def _describe(tree: CodeTree, iri: str) -> dict[str, Any]:
+    """Describe a section by the tree of its code."""
+    known, summary = tree.sections[iri], tree.summaries.get(iri)
+    return {
+        "section_id": get_section_key(iri),
+        "iri": iri,
+        "title": known.shown_title,
+        "level": known.level,
+        "order": known.position,
+        "parent_id": None if known.parent is None else get_section_key(known.parent),
+        "summary": None if summary is None else summary.text,
+        "summary_level": None if summary is None else summary.level,
+    }
 
 
 def kg_traverse_hierarchy(
@@ -270,7 +303,8 @@ def kg_traverse_hierarchy(
         if start is None:
             notes.append("direction 'up' needs a section_id.")
     else:
-        walked = _walk_down(tree, start, depth)
+        parts = tree.roots if start is None else tree.children.get(start, [])
+        walked = [(steps, iri) for iri, steps in _walk_down(tree, parts, depth, {start or "": 0}).items() if steps]
         if start is None and (hidden := [iri for iri in tree.sections if tree.states[iri] == "circular"]):
             named = ", ".join(name_or_quote(get_section_key(iri)) for iri in hidden[:5])
             notes.append(f"{len(hidden)} sections are not listed, since their parents form a cycle: {named}.")
@@ -286,119 +320,83 @@ def kg_traverse_hierarchy(
 
 def load_section_lines(reader: Reader, tree: CodeTree, walked: Sequence[tuple[int | None, str]]) -> list[SectionLine]:
     """Load the lines of sections, each given with its depth."""
-    known = load_statuses(reader, [iri for _, iri in walked])
-    return [_line(tree, iri, steps, known.get(iri)) for steps, iri in walked]
-
-
-def _line(tree: CodeTree, iri: str, depth: int | None, status: str | None) -> SectionLine:
-    known, summary = tree.sections[iri], tree.summaries.get(iri)
-    return SectionLine(
-        section_id=get_section_key(iri),
-        iri=iri,
-        title=known.shown_title,
-        level=known.level,
-        order=known.position,
-        status=status,
-        depth=depth,
-        parent_id=None if known.parent is None else get_section_key(known.parent),
-        children=len(tree.children.get(iri, ())) or None,
-        summary=None if summary is None else summary.text,
-        summary_level=None if summary is None else summary.level,
-        summary_stale=True if tree.states[iri] == "stale" else None,
-    )
-
-
-def _walk_down(tree: CodeTree, start: str | None, depth: int) -> list[tuple[int, str]]:
-    """List the sections below `start`, or all from the top, with their depth, in document order."""
-    first = tree.roots if start is None else tree.children.get(start, [])
-    stack = [(1, iri) for iri in reversed(first)]
-    found: list[tuple[int, str]] = []
-    seen = {start}
-    while stack:
-        steps, iri = stack.pop()
-        if iri in seen:  # circular parents
-            continue
-        seen.add(iri)
-        found.append((steps, iri))
-        if steps < depth:
-            stack += [(steps + 1, each) for each in reversed(tree.children.get(iri, []))]
-    return found
-
-
-_Properties = Mapping[str, Sequence[Term]]
-
-
-def _by_subject(rows: Sequence[Mapping[str, Term]]) -> dict[str, _Properties]:
-    found: dict[str, dict[str, list[Term]]] = {}
-    for row in rows:
-        about = found.setdefault(iri_of(row["of"]), {})
-        about.setdefault(iri_of(row["property"]), []).append(row["value"])
-    return dict(found)
-
-
-def _one(said: _Properties, name: NamedNode) -> str | None:
-    return min((term_text(term) for term in said.get(name.value, ())), default=None)
-
-
-def _code(said: _Properties, name: NamedNode) -> str | None:
-    value = _one(said, name)
-    return None if value is None else code_of(value)
-
-
-def _span(said: _Properties) -> tuple[int, int]:
-    return int(_one(said, KG.start) or 0), int(_one(said, KG.end) or 0)
-
-
-def _parts(said: Mapping[str, _Properties]) -> list[Part]:
-    found = []
-    for about in said.values():
-        if (label := _one(about, KG.label)) is not None:
-            start, end = _span(about)
-            found.append(Part(label=label, start=start, end=end, title=_one(about, DCTERMS.title)))
-    return sorted(found, key=lambda part: (part.start, -part.end))
-
-
-def _find_part(parts: Sequence[Part], labels: str, name: str) -> Part:
-    """Find the subsection of the section `name` with these labels. Raises NotFoundError with the available ones."""
-    found = next((part for part in parts if part.label == labels), None)
-    if found is None:
-        shown = ", ".join(part.label for part in parts[:SHOWN_PARTS]) or "none"
-        raise NotFoundError(
-            f"section_id: Unknown subsection {name_or_quote(labels)} of {quoted(name)}. Available: {shown}."
+    statuses = load_statuses(reader, [iri for _, iri in walked])
+    return [
+        SectionLine(
+            **_describe(tree, iri),
+            status=statuses.get(iri),
+            depth=steps,
+            children=len(tree.children.get(iri, ())) or None,
+            summary_stale=tree.states[iri] == "stale" or None,
         )
-    return found
-
-
-def _note_status(tree: CodeTree, iri: str, status: str | None) -> list[str]:
-    """Note the status of a section (repealed, ...) and why its summary is stale."""
-    notes = [] if status is None else [f"Status of this section in the source: {name_or_quote(status)}."]
-    if tree.states[iri] == "stale":
-        notes.append(f"The summary is stale: {', '.join(tree.why_stale(iri))}.")
-    return notes
-
-
-def _tables(said: Mapping[str, _Properties], start: int, end: int) -> list[SectionTable]:
-    """List the tables that start in this range of characters."""
-    found = []
-    for about in said.values():
-        if (cells := _one(about, KG.cells)) is not None and start <= _span(about)[0] < max(end, start + 1):
-            first, last = _span(about)
-            rows = int(_one(about, KG.headerRows) or 0)
-            title = _one(about, DCTERMS.title)
-            found.append(SectionTable(start=first, end=last, title=title, header_rows=rows, cells=json.loads(cells)))
-    return sorted(found, key=lambda table: (table.start, -table.end))
-
-
-def _annotations(said: Mapping[str, _Properties]) -> list[Note]:
-    found = [
-        (iri, Note(kind=_one(about, KG.noteKind) or "", text=text))
-        for iri, about in said.items()
-        if (text := _one(about, KG.noteText)) is not None
+        for steps, iri in walked
     ]
-    return [note for _, note in sorted(found, key=lambda item: (len(item[0]), item[0]))]
+
+
+def _walk_down(
+    tree: CodeTree, parts: Iterable[str], depth: int, found: dict[str, int], steps: int = 1
+) -> dict[str, int]:
+    """Add to `found` the sections from `parts` down to a depth, each with its depth, in document order."""
+    for iri in parts:
+        if iri not in found:  # else: circular parents
+            found[iri] = steps
+            if steps < depth:
+                _walk_down(tree, tree.children.get(iri, ()), depth, found, steps + 1)
+    return found
 
 
 def load_built_at(reader: Reader, graph: str) -> str | None:
     """Load the time at which the summary in a graph was written."""
     query = bind(BUILT, graph=NamedNode(graph), prov=PROV_GRAPH)
     return next((term_text(row["time"]) for row in reader.rows("time of the summary", query)), None)
+
+
+TABLES: Final = """
+SELECT DISTINCT ?section ?table ?start ?end ?cells ?rows WHERE {
+  VALUES ?section { $section }
+  ?table dcterms:isPartOf ?section ; kg:cells ?cells ; kg:start ?start ; kg:end ?end
+  OPTIONAL { ?table kg:headerRows ?rows }
+} ORDER BY ?start DESC(?end)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a table."""
+
+    words: list[tuple[str, bool]]
+    """Its text in pieces, each with whether it is superscript (a footnote mark)."""
+    header: bool
+    colspan: int
+    rowspan: int
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table in the text of a section, at characters `start` to `end`."""
+
+    start: int
+    end: int
+    rows: list[list[Cell]]
+
+
+def load_section_tables(reader: Reader, section: NamedNode) -> list[Table]:
+    """Load the tables in the text of `section`, in their order. Nested tables are skipped."""
+    tables: list[Table] = []
+    for row in reader.rows("tables of the section", bind(TABLES, section=section), declared=("section", "table")):
+        start, end = int(term_text(row["start"])), int(term_text(row["end"]))
+        if tables and start < tables[-1].end:
+            continue
+        headed = int(term_text(row["rows"])) if "rows" in row else 0
+        cells = json.loads(term_text(row["cells"]))
+        tables.append(Table(start, end, [[_to_cell(of, n < headed) for of in line] for n, line in enumerate(cells)]))
+    return tables
+
+
+def _to_cell(cell: str | dict[str, Any], headed: bool) -> Cell:
+    said: dict[str, Any] = {"text": cell} if isinstance(cell, str) else cell
+    text, words, done = said.get("text", ""), [], 0
+    for start, end in [*said.get("raised", ()), (len(text), len(text))]:
+        words += [(text[done:start], False), (text[start:end], True)]
+        done = end
+    kept = [piece for piece in words if piece[0]]
+    return Cell(kept, said.get("header", headed), said.get("colspan", 1), said.get("rowspan", 1))

@@ -14,7 +14,7 @@ from kg.retrieval.reader import Reader, bounded
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean, clipped
 from kg.search.index_sync import Progress
-from kg.tools.zoning.municipalities import (
+from kg.tools.zoning.names import (
     MunicipalityName,
     SectionId,
     StateName,

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
 from kg.store.protocol import term_text
-from kg.tools.zoning.municipalities import find_place, find_section, get_section_key
+from kg.tools.zoning.names import find_place, find_section, get_section_key
 from kg.zoning_summaries import code_tree
 
 CODES: Final = """

@@ -6,13 +6,12 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Final
 
 from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.lines import find_label_end
+from loaders.zoning.extraction.outline import find_label_end, get_lines_before
 from loaders.zoning.extraction.permission_levels import (
     NOT,
     UNLISTED,
@@ -62,6 +61,7 @@ _MARKED: Final = re.compile(
 )
 """Words before a letter that is named without quotes."""
 _CLOSED: Final = re.compile(r" ?(?:[,;./]|$|(?:and|or)\b)")
+_BESIDE: Final = re.compile(r"\baccessory\b", re.IGNORECASE)
 _USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
 _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[¹²³⁰⁴-⁹]{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)])"
@@ -84,6 +84,7 @@ _CONDITION: Final = re.compile(
     r"|(?:that|which|but|and)(?: first| also)? (?:requires?|needs?))\b.*",
     re.IGNORECASE,
 )
+_YES_OR_NO: Final = re.compile(r"\W*(?:yes|no)\W*", re.IGNORECASE)
 _PART: Final = re.compile(r"[;,] ?(?:and |or |but )?")
 _DASHES: Final = frozenset(("-", "–", "—"))
 _ENDS: Final = " .,;:|/=–—-()"
@@ -99,6 +100,8 @@ _LETTERS_SHARE: Final = 0.6
 """Minimum share of letters among non-empty cells in a matrix of uses."""
 _GROUP: Final = 80
 """Longest heading of a group of rows, in code points."""
+_LINES_ABOVE: Final = 3
+"""Lines above a table that may be its header, or the heading of its first group of rows."""
 _AROUND: Final = 4_000
 """Code points before and after a table that are searched for its legend and notes."""
 
@@ -175,12 +178,17 @@ def _parse_matrix(section: Section, table: _Joined, known: Mapping[str, District
     grid = table.grid()
     columns = naming.find_column_codes(grid, known)
     if columns is None:
-        grid = [*zip_longest(*grid)]
-        columns = naming.find_column_codes(grid, known)
+        turned = [
+            [row[place] if place < len(row) else None for row in grid] for place in range(len(grid[0]) if grid else 0)
+        ]
+        columns = naming.find_column_codes(turned, known)
+        grid = turned if columns is not None else grid
+    if columns is None and (above := _find_header_above(section, table, known)):
+        columns = -1, above
     if columns is None:
         return None
     header, districts = columns
-    if is_header_short(grid, header + 1):
+    if header >= 0 and is_header_short(grid, header + 1):
         return None
     cells = [row[place] for row in grid[header + 1 :] for place in districts if place < len(row)]
     words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
@@ -267,6 +275,16 @@ def is_header_short(grid: Sequence[Sequence[Cell | None]], header: int) -> bool:
     return bool(below) and max(ends[:header], default=-1) < below[0][0]
 
 
+def _find_header_above(section: Section, table: _Joined, known: Mapping[str, District]) -> Mapping[int, Sequence[str]]:
+    """Find the districts of the columns in a line above a table: ``USE RA VR VC``. In a PDF it may be plain text."""
+    width = len(table.rows[0]) if table.rows else 0
+    for line in reversed(get_lines_before(section.text, table.start, _LINES_ABOVE)):
+        codes = line.split()[1 - width :] if width > 2 else []
+        if len(codes) == width - 1 and len(line.split()) >= width and all(code in known for code in codes):
+            return {place: [code] for place, code in enumerate(codes, 1)}
+    return {}
+
+
 @dataclass(frozen=True, slots=True)
 class _Legend:
     """Meanings of letters and of a blank cell."""
@@ -326,12 +344,14 @@ def _parse_legend(section: Section, table: _Joined, words: Sequence[str], legend
 
 def _level_of_meaning(meaning: str) -> Level | None:
     """Parse the meaning of a letter into a level. A use by right is one even if a board reviews its plan."""
+    if _YES_OR_NO.fullmatch(meaning):
+        return "byRight" if meaning.strip(_ENDS).casefold() == "yes" else "notPermitted"
     by_right = _RIGHT.search(meaning) or (_REVIEW.search(meaning) and level_of(meaning) == "byRight")
     if by_right and not NOT.search(meaning) and not is_conditional(meaning):
         return "byRightWithConditions" if _CONDITION.search(meaning) else "byRight"
     if _is_contradictory(meaning):
         return None
-    return level_of(f"{meaning} uses")
+    return level_of(f"{meaning} uses") or ("byRightWithConditions" if _BESIDE.search(meaning) else None)
 
 
 def _is_contradictory(meaning: str) -> bool:

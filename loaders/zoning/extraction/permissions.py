@@ -32,7 +32,6 @@ from loaders.zoning.extraction.use_items import (
     CUT,
     DIMENSION,
     EXCEPTS,
-    HISTORY_NOTE,
     LIMITS,
     LONGEST_ITEM,
     MEMBERS,
@@ -92,6 +91,7 @@ _GROUPS: Final = re.compile(
     r"|\bactivities)[.:]?$",
     re.I,
 )
+_HISTORY: Final = re.compile(r" ?[(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]{0,400}+$")
 _LONGEST_REFERENCE: Final = 300
 _LONGEST_LEAD: Final = 2_500
 
@@ -274,7 +274,7 @@ class _Lists:
     def _read_item(self, line: Line, lead: Lead) -> Lead | None:
         """Read an item of a list. Returns the lead of the lines below it."""
         text, start = self._text, line.body
-        note = HISTORY_NOTE.search(text, start, line.end)
+        note = _HISTORY.search(text, start, line.end)
         end = note.start() if note else line.end
         words = text[start:end].rstrip()
         if line.below:

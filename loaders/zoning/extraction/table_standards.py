@@ -23,6 +23,7 @@ from loaders.zoning.extraction.dimensions import (
 )
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.measures import Measure, find_unit, parse_measure
+from loaders.zoning.extraction.outline import get_lines_before
 from loaders.zoning.extraction.permission_matrices import find_notes, is_header_short, is_matrix, strip_marks
 from loaders.zoning.extraction.section_scope import Places
 from loaders.zoning.readers.code_model import Cell, Section, Table
@@ -53,7 +54,6 @@ _REFERENCE: Final = re.compile(
     r"\b(?:section|sec|chapter|article|page|ordinance|file|no|map|date|year|adopted)\b|§", re.I
 )
 _VERB: Final = re.compile(r"\b(?:shall|must|may|is|are|will|has|have)\b|[.;]$", re.I)
-_LONGEST_LINE: Final = 400
 _WORDS_OF_CAPTION: Final = 12
 _CAPTION: Final = 120
 _HEADERS: Final = 4
@@ -295,7 +295,9 @@ class _Reader:
         return given
 
     def _find_unit(self, type_: str) -> str | None:
-        """Find the unit of the bare numbers of a dimension in the caption."""
+        """Find the unit of the bare numbers of a dimension: that of the caption, or that of a ratio."""
+        if type_ == "floor-area-ratio":
+            return "UNITLESS"
         unit = find_unit(self._caption)
         return unit if unit is not None and allows_unit(type_, unit) else None
 
@@ -352,7 +354,7 @@ class _Reader:
 
 def _find_caption(section: Section, table: Table) -> str:
     """Find the caption of a table in the line above it, if it is a short one without a verb."""
-    line = section.text[max(0, table.start - _LONGEST_LINE) : table.start].rstrip().rpartition("\n")[2]
+    (line,) = get_lines_before(section.text, table.start, 1)[-1:] or [""]
     return line.strip() if len(line.split()) <= _WORDS_OF_CAPTION and not _VERB.search(line) else ""
 
 

@@ -25,10 +25,9 @@ from kg.tools.zoning.ingest import (
     kg_ingest_dimensional_standards,
     kg_ingest_use_permissions,
 )
-from kg.tools.zoning.municipalities import Place, get_section_key
+from kg.tools.zoning.names import find_standard_types, get_section_key, no_match_message, parse_use_kinds
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
-from kg.tools.zoning.term_lookup import find_standard_types, no_match_message, parse_use_kinds
 from loaders.zoning.graph.ingest import ingest
 from loaders.zoning.graph.rule_quads import UNITS
 from tests.conftest import load_once
@@ -103,7 +102,7 @@ def test_a_reference_to_the_uses_of_another_district_is_followed_or_told(kg):
 def test_capitals_and_hyphens_alone_are_not_told_as_other_words(kg):
     assert kg_query_permissions(kg, **BEND, use="dUPLEX").notes == kg_query_permissions(kg, **BEND, use="Duplex").notes
     told = list[str]()
-    find_standard_types("lot area", ["lot-area"], Place("", "There", ()), told)
+    find_standard_types("lot area", ["lot-area"], "There", told)
     assert told == []
 
 
@@ -124,7 +123,7 @@ def test_uses_that_the_law_tells_apart_are_never_one():
 )  # fmt: skip
 def test_a_kind_of_standards_is_known_by_other_words(words, types, bound):
     codes = ["front-setback", "rear-setback", "lot-area", "building-height", "building-storeys", "floor-area-ratio"]
-    assert find_standard_types(words, codes, Place("", "Quarry Bend", ("UT",)), []) == (types, bound)
+    assert find_standard_types(words, codes, "Quarry Bend, UT", []) == (types, bound)
 
 
 @pytest.mark.parametrize("words", ["R-1", "r-1", "R-1 zone", "the R-1 district", "One-Family Residential District"])
