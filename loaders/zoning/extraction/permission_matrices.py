@@ -214,7 +214,7 @@ def _in_matrix(
     unread: set[str] = set()
     places: dict[str, UsePermission] = {}
     groups: Sequence[str] = ()
-    grouped = False
+    grouped = indented = False
     for row in grid[header + 1 :]:
         use = next((cell for place in names if (cell := row[place]) is not None and cell.text.strip()), None)
         own = [cell for place in districts if place < len(row) and (cell := row[place]) is not None and cell is not use]
@@ -222,8 +222,11 @@ def _in_matrix(
             continue
         if not any(_MARK.fullmatch(cell.text.strip()) for cell in own):
             groups, grouped = _enter_group(groups, strip_marks(section, use).strip(), within=grouped), True
+            indented = False
         else:
-            grouped = False
+            ends = indented and row[0] is use and bool(groups) and not groups[-1].isupper()
+            groups = groups[:-1] if ends else groups  # a use in the first column, after those indented below a heading
+            grouped, indented = False, row[0] is not use
         if not any(cell.text.strip() for cell in own):
             continue
         beside = [each.text.strip(" .") for each in row[last + 1 :] if each is not None and each not in own]

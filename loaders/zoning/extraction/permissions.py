@@ -146,7 +146,7 @@ class _Lists:
     def _read_lines(self, lines: Sequence[Line], above: Lead | None, lead: Lead | None) -> None:
         """Read lines of one depth. `above` is the lead of the line above them, `lead` that of a list among them."""
         below: Lead | None
-        for line in lines:
+        for number, line in enumerate(lines):
             if line.breaks:
                 lead = None
             current = lead or above
@@ -154,7 +154,7 @@ class _Lists:
             if own is not None:
                 below = own
                 lead = own if not line.label or not line.below else None
-            elif not line.label and self._is_other_heading(line):
+            elif not line.label and (self._is_other_heading(line) or self._heads_sentence(lines, number)):
                 lead = below = BLOCKED
             elif current is None or current.level is None:
                 below = current
@@ -200,6 +200,17 @@ class _Lists:
         if HEADING.fullmatch(head) and OF_USES.search(head):
             return True
         return _OTHER_HEADING.fullmatch(head) is not None or bool(DIMENSION.search(head))
+
+    def _heads_sentence(self, lines: Sequence[Line], number: int) -> bool:
+        """Whether a line without a full stop, below an item with one, is the heading of the sentence below it."""
+        around = [*lines[max(number - 1, 0) : number], *lines[number + 1 : number + 2]]
+        return (
+            len(around) == 2
+            and self._text[lines[number].end - 1].isalpha()
+            and self._text[around[0].end - 1] in ".;"
+            and not any(each.label or each.below for each in around)
+            and self._is_sentence(around[1])
+        )
 
     def _parse_lead(self, line: Line, above: Lead | None) -> Lead | None:
         """Parse a line as the lead of the lines below it. None if it is none."""

@@ -347,6 +347,12 @@ def test_a_use_of_a_matrix_is_told_with_the_headings_of_its_rows() -> None:
     ]
 
 
+def test_a_use_in_the_first_column_ends_a_group_of_indented_uses() -> None:
+    rows = [["Use", "Use", "R-1", "R-2"], ["MILLS", "", "", ""], ["Wind", "", "", ""], ["", "Towers", "P", "P"]]
+    found = find_permissions(with_table([*rows, ["Water mills", "", "X", "P"]]), KNOWN)
+    assert {(each.use, each.group) for each in found} == {("Towers", "MILLS | Wind"), ("Water mills", "MILLS")}
+
+
 def test_a_digit_of_a_letter_that_the_legend_explains_is_no_note() -> None:
     made = with_table(
         [["Use", "R-1", "R-2"], ["Shed", "C2", "C3"]],
@@ -481,7 +487,9 @@ def test_a_code_that_looks_like_another_in_one_row_only_is_no_district() -> None
     assert [(each.districts, each.raw) for each in find_standards(table, known)] == [(("R-3",), "7,000")]
 
 
-@pytest.mark.parametrize("heading", ["Street Design", "Project size. The least size is an acre.", "Lot size"])
+@pytest.mark.parametrize(
+    "heading", ["Street Design", "Moon Impact", "Project size. The least size is an acre.", "Lot size"]
+)
 def test_a_heading_ends_a_list_without_labels(heading: str) -> None:
     text = f"Permitted Uses\nBarns.\nInns.\n{heading}\nStreets shall be wide, so that carts may turn in them.\nSheds."
     assert [use for _, use, _ in uses(text)] == ["Barns", "Inns"]
