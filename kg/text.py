@@ -4,6 +4,7 @@ sentences.
 
 from __future__ import annotations
 
+import ast
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,7 +22,13 @@ MAX_LINE_CHARS: Final = 1_000
 
 MAX_QUOTED_CHARS: Final = 80
 """Maximum characters of foreign text in a message of the server."""
-_CODE: Final = re.compile(r"[\w§(][\w.,:/()&+#=§-]{0,79}")
+_CODE: Final = re.compile(r"(?!.*[A-Za-z]{4})[A-Za-z0-9§(][A-Za-z0-9.,:/()&+#=§-]{0,23}")
+"""A name that cannot carry a sentence: it is short and has no word."""
+_QUOTATION: Final = re.compile(
+    r"""(?<![\w=])(?:'(?:[^'\\]|\\.?)*+(?:'|$)|"(?=[^"]*')(?:[^"\\]|\\.?)*+(?:"|$))""", re.DOTALL
+)
+"""What `quoted` writes, also if it was cut. Python's double quotes are only around a text with a single one."""
+_PLACE: Final = re.compile(r"\[([1-9][0-9]{0,4})\]")
 
 _DIGITS: Final = 18
 """Maximum number of digits of a number: fewer than 64 bits have."""
@@ -45,6 +52,33 @@ def quoted(text: object) -> str:
 def name_or_quote(name: str) -> str:
     """Return a name that is a short code, such as R-1 or 17.12.010, as it is, and quote any other."""
     return name if _CODE.fullmatch(name) else quoted(name)
+
+
+def lift_quotations(text: str, names: list[str]) -> str:
+    """Replace what `quoted` quotes in a text of the server by ``[1]``, ``[2]``, ...: its places in `names`.
+
+    Names that are not in the list yet are added.
+    """
+
+    def lift(found: re.Match[str]) -> str:
+        try:
+            name = str(ast.literal_eval(found[0]))
+        except (SyntaxError, ValueError):  # a cut quotation
+            name = found[0].strip("'\"")
+        if name not in names:
+            names.append(name)
+        return f"[{names.index(name) + 1}]"
+
+    return _QUOTATION.sub(lift, text)
+
+
+def put_quotations(text: str, names: Sequence[str]) -> str:
+    """Put the names that `lift_quotations` lifted out of `text` back as quotations."""
+
+    def put(found: re.Match[str]) -> str:
+        return quoted(names[int(found[1]) - 1]) if int(found[1]) <= len(names) else found[0]
+
+    return _PLACE.sub(put, text)
 
 
 def to_single_line(text: str, longest: int = MAX_LINE_CHARS) -> str:

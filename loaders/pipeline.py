@@ -32,7 +32,7 @@ from kg.shacl.report import Violation
 from kg.store.difference import content_sha256
 from kg.store.ownership import is_shared_graph, is_user_graph
 from kg.store.protocol import Commit, GraphChange, Patch, Store
-from kg.text import list_first, to_single_line
+from kg.text import list_first, name_or_quote, quoted, to_single_line
 from kg.vocabulary import KG, SOURCED, mint, parts_of
 from loaders.batches import Batch, collect_rarely, split, switch_often
 from loaders.citations.graph.refresh import Citations
@@ -336,14 +336,17 @@ class Loading:
             self.loader.refresh(self.kg, self.on_progress)
         if self.loader.find_warnings is not None and report.run is not None:
             report.warnings += self.loader.find_warnings(self.kg.store)
-        report.warnings += [f"Skipped {each.record}: {each.reason}" for each in report.older[:_KEPT_WARNINGS]]
         report.warnings += [
-            f"{graph}: {count:,} statement{'s' * (count != 1)} moved to graphs of this load, which state the same. "
-            "kg why explains them."
+            f"Skipped {name_or_quote(each.record)}: {each.reason}" for each in report.older[:_KEPT_WARNINGS]
+        ]
+        report.warnings += [
+            f"{quoted(graph)}: {count:,} statement{'s' * (count != 1)} moved to graphs of this load, which state the "
+            "same. kg why explains them."
             for graph, count in report.ceded.items()
         ]
         report.warnings += [
-            f"{graph}: {count:,} statement{'s' * (count != 1)} returned to it, since the source no longer states them."
+            f"{quoted(graph)}: {count:,} statement{'s' * (count != 1)} returned to it, since the source no longer "
+            "states them."
             for graph, count in report.returned.items()
         ]
         report.seconds = time.perf_counter() - self.started
@@ -402,7 +405,7 @@ class Loading:
         else:
             self.report.skipped += 1
             if len(self.report.warnings) < _KEPT_WARNINGS:
-                self.report.warnings.append(f"Skipped {withdrawal.record}: {withdrawal.reason}")
+                self.report.warnings.append(f"Skipped {name_or_quote(withdrawal.record)}: {withdrawal.reason}")
         # The source may contain the record again later, which then counts as new.
         if self.known.pop(graph, None) is not None or graph in self.seen:
             gone = self.commit_graphs({graph: ()}, {}).removed > 0
@@ -551,8 +554,8 @@ class Loading:
                 if 2 * after < before and len(self.report.warnings) < _KEPT_WARNINGS:
                     name = display_name(batch.documents[change.graph])
                     self.report.warnings.append(
-                        f"{name} shrank from {before:,} to {after:,} quads. Which record is newer is unknown: "
-                        "they have no revisions or times of modification to compare."
+                        f"{name_or_quote(name)} shrank from {before:,} to {after:,} quads. Which record is newer is "
+                        "unknown: they have no revisions or times of modification to compare."
                     )
 
     def index_records(
@@ -664,7 +667,7 @@ class Loading:
             if stored := set(self.kg.store.graph(graph)):
                 if not stored >= set(replace[graph]):
                     self.report.warnings.append(
-                        f"{graph.value}: Its description stays as it is. Changing it requires the token."
+                        f"{quoted(graph.value)}: Its description stays as it is. Changing it requires the token."
                     )
                 del replace[graph]
                 records.pop(graph, None)

@@ -20,7 +20,7 @@ from kg.retrieval.token_budget import MOST_TOKENS
 from kg.search.protocol import IndexStatus
 from kg.sparql.guard import check_query, query_form
 from kg.store.protocol import Result, Rows, Term
-from kg.text import to_single_line
+from kg.text import put_quotations, to_single_line
 from kg.vocabulary import PREFIXES, curie
 
 ROW_FORMATS: Final = {
@@ -141,7 +141,7 @@ def _explain(graph: Connection, query: str) -> None:
     with suppress(QuadciteError):  # the result is complete without its explanation
         result = graph.call("sparql", {"query": query, "max_rows": 1})
         for line in (*result.get("notes", ()), *(hint["message"] for hint in result.get("hints") or ())):
-            output.say(f"kg: {output.name_options(line)}")
+            output.say(f"kg: {output.name_options(put_quotations(line, result.get('names', ())))}")
 
 
 def show_traces(graph: Connection, query: str, row: int) -> None:
@@ -177,7 +177,7 @@ def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> No
     elif found.relevance != "unknown":
         output.say(f"Relevance: {found.relevance}.")
     for note in found.notes:
-        output.say(output.name_options(note))
+        output.say(output.name_options(put_quotations(note, found.names)))
     if index.embedder_error is not None:
         output.say(f"kg: Ranked by keywords only: {index.embedder_error}")
     elif index.pending_vectors:

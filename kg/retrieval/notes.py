@@ -1,11 +1,13 @@
-"""Notes on results, which agents read, with the words that people read instead where the note names a tool."""
+"""Words of the server in results, such as notes: names from the data are apart from them, and people read other words
+where a note names a tool.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Annotated, Final
 
-from pydantic import WrapValidator
+from pydantic import PlainSerializer, SerializationInfo, WrapValidator
 
 SEE_RESOURCES: Final = ": see list_resources"
 """The end of a list of values that is not complete, in notes and in errors."""
@@ -27,8 +29,19 @@ class Note(str):
         return note
 
 
-NoteText = Annotated[str, WrapValidator(lambda value, validate: value if isinstance(value, Note) else validate(value))]
-"""The type of notes in results, which keeps the words for people."""
+def _write(text: str, info: SerializationInfo) -> str:
+    return info.context(text) if callable(info.context) else text
+
+
+NoteText = Annotated[
+    str,
+    WrapValidator(lambda value, validate: value if isinstance(value, Note) else validate(value)),
+    PlainSerializer(_write, return_type=str),
+]
+"""The type of the server's own words in results: notes, hints, reasons.
+
+It keeps the words for people. The context of the serialization, a function, rewrites the text.
+"""
 
 
 def word_for_people(text: str) -> str:

@@ -93,6 +93,7 @@ class Result(BaseModel):
     layout: ClassVar[Layout] = Layout()
 
     notes: list[NoteText] = Field(default_factory=list, description="Remarks on this result")
+    names: list[str] = Field(default_factory=list, description="The quotations [1], [2], ... in notes and hints")
     next_offset: int | None = Field(None, description="Offset of the next page; absent on the last page")
     explain: list[Statement] = Field(default_factory=list, description="With explain=true: every query that ran")
     places: SkipJsonSchema[list[int] | None] = Field(None, exclude=True)
@@ -319,7 +320,7 @@ class DatasetCheck(BaseModel):
     checked: str
     conforms: bool | None = None
     violations: int = 0
-    messages: list[str] = Field(default_factory=list, description="The first violations")
+    messages: list[NoteText] = Field(default_factory=list, description="The first violations")
     by_shape: dict[str, int] = Field(
         default_factory=dict, description="Violations by shape", exclude_if=lambda counts: not counts
     )
@@ -330,4 +331,4 @@ class DatasetCheck(BaseModel):
     )
     seconds: float = 0.0
     pending: bool = Field(False, description="Whether a newer generation is being validated")
-    problem: str | None = None
+    problem: NoteText | None = None

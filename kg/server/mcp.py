@@ -414,7 +414,7 @@ def _type_of(field: dict[str, Any], defined: dict[str, Any], *, nullable: bool) 
     return {name: value for name, value in field.items() if name == "type"}
 
 
-_FRAME: Final = frozenset({"notes", "next_offset", "explain"})
+_FRAME: Final = frozenset({"notes", "names", "next_offset", "explain"})
 """Fields that every result has."""
 
 

@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import accumulate, takewhile
 from math import ceil, log
 from typing import Any, Final, Literal
@@ -21,6 +22,7 @@ from kg.errors import InvalidInputError
 from kg.retrieval.excerpts import WINDOW_CHARACTERS, trim_to_words, window
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import BYTES_PER_TOKEN, MOST_TOKENS, clipped, size_of, tokens_of
+from kg.text import lift_quotations
 
 Detail = Literal["concise", "full"]
 
@@ -33,7 +35,7 @@ _NOTES_RESERVE: Final = 360
 """Bytes kept free for the note on cuts."""
 _SHORTEST: Final = 160
 """Texts and lists inside elements are not shortened to fewer bytes."""
-_FRAME: Final = frozenset({"notes", "explain", "columns"})
+_FRAME: Final = frozenset({"notes", "names", "explain", "columns"})
 """Lists that are not shortened."""
 _IDENTIFIER: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s]{1,2000}")
 """An IRI, which is of no use in part."""
@@ -66,14 +68,12 @@ class Answer:
     meta: dict[str, Any]
 
 
-def build_answer(result: Result, wanted: Wanted, reword: Callable[[str], str] | None = None) -> Answer:
+def build_answer(result: Result, wanted: Wanted, reword: Callable[[str], str] = str) -> Answer:
     """Convert `result` to JSON types as the caller wants it, its remarks reworded.
 
     Raises InvalidInputError for a text_from after the end of the text.
     """
-    content = content_of(result)
-    if reword is not None:
-        _reword(content, reword)
+    content = content_of(result, reword)
     if wanted.detail == "concise":
         _condense(result, content)
     text = result.layout.text
@@ -94,26 +94,22 @@ def build_answer(result: Result, wanted: Wanted, reword: Callable[[str], str] | 
     return Answer(content, meta)
 
 
-def content_of(result: Result | dict[str, Any]) -> dict[str, Any]:
-    """Convert a result to JSON types, without absent optional fields of the whole and without empty notes.
+def content_of(result: Result | dict[str, Any], reword: Callable[[str], str] = str) -> dict[str, Any]:
+    r"""Convert a result to JSON types, without absent optional fields of the whole and without empty notes.
 
-    Fields in `Result.shown` stay, as null. The document of a command is returned unchanged.
+    The server's own words refer to the names that they quote by their places in ``names``, and are reworded. Fields in
+    `Result.shown` stay, as null. The document of a command is returned unchanged.
     """
     if isinstance(result, dict):
         return result
-    content: dict[str, Any] = result.model_dump(mode="json")
+    names = list(result.names)
+    content: dict[str, Any] = result.model_dump(mode="json", context=lambda text: reword(lift_quotations(text, names)))
+    content["names"] = names
     return {
         name: value
         for name, value in content.items()
-        if (value is not None or name in result.shown) and not (name in ("notes", "explain") and not value)
+        if (value is not None or name in result.shown) and not (name in ("notes", "names", "explain") and not value)
     }
-
-
-def _reword(content: dict[str, Any], reword: Callable[[str], str]) -> None:
-    if "notes" in content:
-        content["notes"] = [reword(note) for note in content["notes"]]
-    for missing in content.get("not_found", ()):
-        missing["hint"] = reword(missing["hint"])
 
 
 @dataclass(slots=True)
@@ -169,7 +165,7 @@ class _Condenser:
 def _condense(result: Result, content: dict[str, Any]) -> None:
     condenser = _Condenser(result.layout.reads)
     for name, value in content.items():
-        if name in ("notes", "explain"):
+        if name in _FRAME:
             continue
         if isinstance(value, list):
             condenser.visit(value)
@@ -226,6 +222,7 @@ class _Fitting:
         lists = [name for name, value in content.items() if isinstance(value, list) and name not in _FRAME]
         self.wanted: Final = wanted
         self.layout: Final = result.layout
+        self.model: Final = type(result)
         self.total: Final = result.meta.total
         self.limit: Final = wanted.max_tokens * BYTES_PER_TOKEN
         self.content: Final = content
@@ -288,7 +285,9 @@ class _Fitting:
             self._fit_text(text, most)
         if self.shortened:
             self.is_cut = True
-            self.notes.append(f"Shortened: {', '.join(self.shortened)}. {self._describe_whole()}")
+            known = _field_names(self.model)  # other keys are names from the data
+            fields = [name for name in self.shortened if name in known]
+            self.notes.append(f"Shortened: {', '.join(fields) or 'texts'}. {self._describe_whole()}")
 
     def _need(self, size: int) -> None:
         self.needed = max(self.needed, -(-(size + _NOTES_RESERVE) // BYTES_PER_TOKEN))
@@ -383,7 +382,7 @@ class _Fitting:
         if self.layout.continue_id is not None:
             following = self.layout.continue_id(self.content["id"], end)
             self.content.setdefault("metadata", {})["next_id"] = following
-            self.notes.append(f"The id {following} continues.")
+            self.notes.append("metadata.next_id continues.")
         elif self.wanted.text_from is not None:
             self.notes.append(f"text_from={end} continues.")
 
@@ -425,6 +424,14 @@ def _source_keys(node: Any) -> Iterator[str]:
                 yield value
             elif isinstance(value, dict | list):
                 yield from _source_keys(value)
+
+
+@cache
+def _field_names(model: type[Result]) -> frozenset[str]:
+    schema = model.model_json_schema()
+    return frozenset(
+        name for each in (schema, *schema.get("$defs", {}).values()) for name in each.get("properties", ())
+    )
 
 
 def _shorten(node: Any, most: int, cut: dict[str, None], name: str = "texts") -> Any:

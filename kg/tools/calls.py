@@ -180,9 +180,7 @@ class Tool(Command):
                 AUTHOR.reset(author)
         return super()._run(kg, checked)
 
-    def answer(
-        self, kg: KnowledgeGraph, arguments: Mapping[str, Any], reword: Callable[[str], str] | None = None
-    ) -> Answer:
+    def answer(self, kg: KnowledgeGraph, arguments: Mapping[str, Any], reword: Callable[[str], str] = str) -> Answer:
         """Validate `arguments`, call the function, and build the answer in the size that the caller wants.
 
         `reword` is applied to the remarks of the answer.
@@ -237,10 +235,9 @@ def list_counted(kg: KnowledgeGraph, ran: Sequence[Statement]) -> list[Statement
     for statement in ran:
         if "(COUNT(" not in statement.sparql or len(statement.sparql) > MOST_CHARACTERS:
             continue
-        for count in find_counts(statement.sparql):
+        for count in find_counts(kg.state.visibility.exclude(statement.sparql)):
             with suppress(InvalidInputError):
-                listing = kg.state.visibility.exclude(count.compile())
-                found.setdefault(listing, f"lists ?{count.column} of: {statement.purpose}")
+                found.setdefault(count.compile(), f"lists ?{count.column} of: {statement.purpose}")
     return [Statement(purpose=purpose, sparql=listing) for listing, purpose in found.items()]
 
 

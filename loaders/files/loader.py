@@ -17,7 +17,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, RecordError, SourceError
-from kg.text import HEADING_SEPARATOR, quoted
+from kg.text import HEADING_SEPARATOR, name_or_quote, quoted
 from kg.vocabulary import DCTERMS, KG, SCHEMA, SOURCED, XSD, mint, mint_span, sha256
 from loaders.files.chunking import Chunk, split_file
 from loaders.files.extraction.gazetteer import count_names
@@ -330,10 +330,12 @@ def build_record(
         if (tag := _find_tag(found.language)) is not None:
             properties.append((SCHEMA.inLanguage, Literal(tag)))
         else:
-            warnings.append(f"{key[-1]}: Invalid language {quoted(found.language)}. It is derived from the text.")
+            warnings.append(
+                f"{name_or_quote(key[-1])}: Invalid language {quoted(found.language)}. It is derived from the text."
+            )
     if redacted:
         kinds = ", ".join(f"{kind}: {count}" for kind, count in sorted(redacted.items()))
-        warnings.append(f"{key[-1]}: Secrets were replaced ({kinds}).")
+        warnings.append(f"{name_or_quote(key[-1])}: Secrets were replaced ({kinds}).")
     chunks = split_file(found)
     lines = _LineCounter(found)
     options = [*(["secrets kept"] if keeps_secrets else []), *(f"tag {tag}" for tag in facts.tags)]

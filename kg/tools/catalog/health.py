@@ -14,6 +14,7 @@ from kg.connectors.client import ConnectorState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.outcomes import last_outcome
 from kg.retrieval.concept_index import get_loaded_concepts
+from kg.retrieval.notes import NoteText
 from kg.retrieval.results import DatasetCheck, Result
 from kg.retrieval.token_budget import Lean
 from kg.settings import Settings
@@ -32,7 +33,7 @@ class Service(Lean):
     url: str
     state: Literal["ok", "failed", "unknown"] = Field(description="Last outcome; unknown: not contacted yet")
     age_s: float | None = Field(None, description="Seconds since that outcome")
-    problem: str | None = None
+    problem: NoteText | None = None
     drift: list[str] = Field(default_factory=list, description="Declared tools that a connector's server lacks")
 
 
@@ -62,7 +63,7 @@ class Health(Result):
     datasets: list[HubDataset] = Field(default_factory=list, description="Loaded from the model hub")
     concepts: str
     dataset_shapes: DatasetCheck | None = None
-    problems: list[str] = Field(default_factory=list)
+    problems: list[NoteText] = Field(default_factory=list)
     services: list[Service] = Field(default_factory=list)
     caches: list[CacheState] = Field(default_factory=list)
 

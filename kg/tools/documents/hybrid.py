@@ -17,6 +17,7 @@ from kg.retrieval.evidence import Unit, describe, load_units, origin_of, place_o
 from kg.retrieval.excerpts import PART_SNIPPET_CHARACTERS
 from kg.retrieval.filters import Scope
 from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ranking, retrieve
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_query
 from kg.retrieval.results import MOST_RESULTS, QUERY_CHARACTERS, Judged, Layout, Provenance, Query
 from kg.retrieval.token_budget import Lean, clipped
@@ -85,7 +86,7 @@ class HybridResult(Judged):
     chunks: list[FoundChunk]
     entities: list[FoundEntity]
     edges: list[FoundEdge]
-    explanations: list[str] = Field(description="Why each of the chunks was selected")
+    explanations: list[NoteText] = Field(description="Why each of the chunks was selected")
 
 
 @dataclass(frozen=True, slots=True)

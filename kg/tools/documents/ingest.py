@@ -15,10 +15,11 @@ from kg.allowed_files import list_allowed, resolve_folders
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.loading import exclusive_load
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Identifier, Layout, Result
 from kg.sparql.terms import bind, is_iri
-from kg.text import describe_unread, list_first, quoted, to_single_line
+from kg.text import describe_unread, list_first, name_or_quote, quoted, to_single_line
 from kg.tools.documents.nodes import FILES
 from kg.vocabulary import SOURCED
 
@@ -46,7 +47,7 @@ class IngestedDocs(Result):
 
     ingested: int = Field(description="Files stored, new or changed")
     skipped: int = Field(description="Files stored before and unchanged, and near-duplicates")
-    errors: list[str] = Field(description="Files and paths that were not read, with the reasons")
+    errors: list[NoteText] = Field(description="Files and paths that were not read, with the reasons")
     pending_vectors: int = Field(description="Texts of all domains without an embedding; they are found by words")
 
 
@@ -106,7 +107,9 @@ def ingest_docs(
         pending = report["pending_vectors"]
         if (left := len(files) - report["loaded"] - report["skipped"] - report["rejected"]) > 0:
             notes.append(f"{left} files in {root.name} were left out: .gitignore and .kgignore files exclude them.")
-        errors += [_without_folder(f"{each['record']}: {each['reason']}", root) for each in report["rejections"]]
+        errors += [
+            _without_folder(f"{name_or_quote(each['record'])}: {each['reason']}", root) for each in report["rejections"]
+        ]
         notes += [_without_folder(each, root) for each in done["warnings"]]
     if found.unread:
         notes.append(describe_unread(found.unread, ENDINGS))

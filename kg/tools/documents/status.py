@@ -11,6 +11,7 @@ from pyoxigraph import Literal
 
 from kg.ingestion import FolderState
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
@@ -50,7 +51,7 @@ class WatchedFolder(Lean):
     state: FolderState
     files: int
     pending: int
-    problem: str | None = None
+    problem: NoteText | None = None
 
 
 class Status(Result):
@@ -62,7 +63,7 @@ class Status(Result):
     last_file: str | None = Field(description="File that was loaded last: collection and path")
     last_file_at: datetime | None = None
     counts: Counts
-    last_error: str | None
+    last_error: NoteText | None
     last_error_at: datetime | None = None
     ingest_rate: float | None = Field(description="Files per second, of the last loads")
     mean_commit_ms: float | None = Field(description="Of the last commits")

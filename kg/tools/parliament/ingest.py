@@ -18,12 +18,13 @@ from kg import loading
 from kg.allowed_files import find_allowed, resolve_folders
 from kg.errors import InvalidInputError, ModelError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Result
 from kg.search.protocol import IndexStatus
 from kg.sparql.terms import bind
 from kg.store.protocol import Rows
-from kg.text import list_first, quoted
+from kg.text import list_first, name_or_quote, quoted
 from kg.vocabulary import KG, PROV_GRAPH
 
 ENDINGS: Final = {
@@ -57,7 +58,7 @@ class IngestionResult(Result):
     chunks_created: int
     vectors_stored: int = Field(description="Number of these chunks with an embedding")
     duplicates_skipped: int = Field(description="Speeches stored before and unchanged")
-    errors: list[str] = Field(description="Rejected records with reasons, and other errors")
+    errors: list[NoteText] = Field(description="Rejected records with reasons, and other errors")
     processing_time_seconds: float
 
 
@@ -100,7 +101,7 @@ def ingest_speech(
     run = None if report["run"] is None else NamedNode(report["run"])
     speeches, chunks = _written(reader, run, KG.Speech), _written(reader, run, KG.SpeechChunk)
     errors = list_first(
-        [f"{each['record']}: {each['reason']}" for each in report["rejections"]],
+        [f"{name_or_quote(each['record'])}: {each['reason']}" for each in report["rejections"]],
         SHOWN_ERRORS,
         "rejections. kg quarantine lists them all.",
     )

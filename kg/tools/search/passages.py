@@ -41,7 +41,7 @@ from kg.retrieval.hybrid_search import (
     retrieve,
 )
 from kg.retrieval.listing import list_scope, sort_found
-from kg.retrieval.notes import Note
+from kg.retrieval.notes import Note, NoteText
 from kg.retrieval.reader import Reader, bounded_page, clean_query, clean_words, page_of
 from kg.retrieval.results import (
     FACETS,
@@ -100,7 +100,7 @@ class Missing(BaseModel):
     """An unknown id, with a hint at valid ones."""
 
     id: str
-    hint: str
+    hint: NoteText
 
 
 class FetchResult(Result):

@@ -15,6 +15,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
 from kg.processes.child import Limits, never
 from kg.retrieval.evidence import describe, origin_of
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, iri_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import BYTES_PER_TOKEN, Lean, MaxTokens, size_of
@@ -63,7 +64,7 @@ class Example(Lean):
 
     focus: str
     value: str | None = None
-    message: str | None = None
+    message: NoteText | None = None
     """Set if it differs from the message of the finding."""
     document: str | None = None
     graph: str | None = None
@@ -78,7 +79,7 @@ class Finding(Lean):
     severity: str
     constraint: str | None = None
     path: str | None = None
-    message: str
+    message: NoteText
     count: int
     examples: list[Example] = Field(default_factory=list)
 

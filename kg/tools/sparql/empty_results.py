@@ -20,6 +20,7 @@ from kg.sparql.lint import WITHOUT_DATA, Hint, check
 from kg.sparql.measured_schema import Schema
 from kg.sparql.parser import parse
 from kg.store.protocol import Result, Rows
+from kg.text import quoted
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.suggestions import Suggestions
 
@@ -333,7 +334,7 @@ def _within(query: str, hint: Hint, element: Element) -> bool:
 def _sentence(query: str, core: Sequence[Element]) -> str:
     def place(element: Element) -> str:
         line, column = line_and_column(query, _at(element))
-        return f"{_words(element)} (line {line}, column {column})"
+        return f"{quoted(_words(element))} (line {line}, column {column})"
 
     if len(core) == 1:
         return f"Nothing matches {place(core[0])}, independent of the rest of the query."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
@@ -14,6 +15,7 @@ from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, Que
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
 from kg.queries import replies
 from kg.queries.text_check import find_form
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, list_user_graphs
 from kg.retrieval.result_cells import Cell, column, longest_cut
 from kg.retrieval.results import Layout, Result, Statement
@@ -25,6 +27,7 @@ from kg.sparql.parser import parse
 from kg.sparql.tracing import Row
 from kg.store.protocol import Result as StoreResult
 from kg.store.protocol import Rows
+from kg.text import quoted
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.empty_results import diagnose, find_hints, is_empty
 from kg.tools.sparql.local_services import expand_services
@@ -57,7 +60,7 @@ class HintLine(Lean):
     """A likely mistake in the query, with suggestions."""
 
     code: str
-    message: str
+    message: NoteText
     suggestions: list[str] | None = None
 
 
@@ -234,7 +237,7 @@ def _explain_emptiness(kg: KnowledgeGraph, query: str, result: SparqlResult, sch
         note = note.replace(hint.message, "").replace(" .", "").strip()
     result.notes.append(note)
     known = {hint.message for hint in result.hints or []}
-    more = [_line(hint) for hint in diagnosis.hints if hint.message not in known]
+    more = [line for line in map(_line, diagnosis.hints) if line.message not in known]
     result.hints = [*(result.hints or []), *more] or None
 
 
@@ -256,7 +259,9 @@ def _note_user_graphs(kg: KnowledgeGraph, query: str, result: SparqlResult) -> N
 
 
 def _line(hint: Hint) -> HintLine:
-    return HintLine(code=hint.code, message=hint.message, suggestions=list(hint.suggestions) or None)
+    terms = [re.escape(term) for term in sorted(hint.suggestions, key=len, reverse=True)]  # they can be of the data
+    message = re.sub("|".join(terms), lambda found: quoted(found[0]), hint.message) if terms else hint.message
+    return HintLine(code=hint.code, message=message, suggestions=list(hint.suggestions) or None)
 
 
 def _fill(result: SparqlResult, answer: StoreResult, most: int) -> None:

@@ -9,6 +9,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.notes import NoteText
 from kg.retrieval.token_budget import Lean
 from kg.sparql.measured_schema import Schema
 from kg.sparql.parser import parse
@@ -25,7 +26,7 @@ class Trace(Lean):
 
     of: str = Field(description="Column and aggregate, or the pattern that was not found")
     sparql: str | None = Field(None, description="Lists the counted rows; of an absence: has no rows")
-    reason: str | None = Field(None, description="Why there is no such query")
+    reason: NoteText | None = Field(None, description="Why there is no such query")
 
 
 def build_traces(query: str, row: Row) -> list[Trace]:

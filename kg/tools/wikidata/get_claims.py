@@ -11,6 +11,7 @@ from pydantic import Field
 from kg.connectors.wikidata_texts import RemoteClaims
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded_page, page_of
 from kg.retrieval.results import Identifier, Layout, Limit, Offset, Result
 from kg.retrieval.token_budget import Lean
@@ -37,7 +38,7 @@ class UnknownEntity(Lean):
     """An id of which the graph has no claims, with a hint."""
 
     id: str
-    hint: str
+    hint: NoteText
 
 
 class ClaimResult(Result):

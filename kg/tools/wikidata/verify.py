@@ -15,6 +15,7 @@ from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.observability import observe_step
 from kg.retrieval.evidence import build_evidence, load_units
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
 from kg.retrieval.results import Evidence, Layout, Result
 from kg.retrieval.token_budget import Lean
@@ -118,7 +119,7 @@ class FactResult(Result):
     layout: ClassVar[Layout] = Layout(paged=("results", "nearest", "items", "passages"))
 
     verdict: Verdict
-    reason: str
+    reason: NoteText
     read: ReadQuestion | None = None
     results: list[FactClaim] = Field(default_factory=list, description="Claims that answer, support or contradict it")
     nearest: list[FactClaim] = Field(default_factory=list, description="Without these, the claims nearest to it")

@@ -16,6 +16,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.provenance import permissions
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, clean_text
 from kg.retrieval.results import Result
 from kg.retrieval.token_budget import Lean
@@ -85,7 +86,7 @@ class EntryOutcome(Lean):
 
     entry: int
     outcome: str = Field(description="stored, unchanged or rejected")
-    reason: str | None = None
+    reason: NoteText | None = None
     graph: str | None = None
 
 

@@ -110,7 +110,7 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
     if len(found) == 1:
         return found[0]
     if found:
-        several = ", ".join(f"{quoted(place.name)} ({place.key})" for place in found)
+        several = ", ".join(f"{quoted(place.name)} ({name_or_quote(place.key)})" for place in found)
         raise InvalidInputError(
             f"{argument}: {quoted(name)} in {quoted(state)} is ambiguous. Candidates: {several}. Give the name or "
             "key of one."

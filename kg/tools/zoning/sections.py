@@ -203,7 +203,7 @@ def load_section(
     ]
     part = None if labels is None else next((each for each in parts if each.label == labels), None)
     if labels is not None and part is None:
-        shown = ", ".join(each.label for each in parts[:SHOWN_PARTS]) or "none"
+        shown = ", ".join(name_or_quote(each.label) for each in parts[:SHOWN_PARTS]) or "none"
         raise NotFoundError(
             f"section_id: Unknown subsection {name_or_quote(labels)} of {quoted(known.name)}. Available: {shown}."
         )
@@ -310,7 +310,7 @@ def kg_traverse_hierarchy(
             notes.append(f"{len(hidden)} sections are not listed, since their parents form a cycle: {named}.")
     lines = load_section_lines(reader, tree, walked[offset : offset + limit])
     if not walked and start is not None:
-        notes.append(f"{tree.sections[start].name} {'is at the top' if direction == 'up' else 'has no parts'}.")
+        notes.append(f"The section {'is at the top' if direction == 'up' else 'has no parts'}.")
     return reader.finish(
         HierarchyResult(municipality=place.name, direction=direction, sections=lines, notes=notes),
         total=len(walked),

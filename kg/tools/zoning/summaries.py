@@ -10,6 +10,7 @@ from pydantic import Field
 from kg.errors import InvalidInputError, QueryBusyError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
 from kg.loading import ANSWER_AFTER_S
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean, clipped
@@ -53,7 +54,7 @@ class Failure(Lean):
 
     section_id: str
     iri: str
-    reason: str
+    reason: NoteText
 
 
 class BuildResult(Result):

@@ -20,6 +20,7 @@ from pydantic import Field
 from kg.errors import IndexUnavailableError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Result
 from kg.retrieval.text_vectors import WITHOUT_MODEL
@@ -59,7 +60,7 @@ class TopicCandidate(Lean):
     title: str
     score: float
     chosen: bool
-    why: str
+    why: NoteText
     summary_state: State | None = Field(None, description="stale or missing; absent if current")
 
 
@@ -90,7 +91,7 @@ class TopicAlternative(Lean):
     iri: str
     title: str
     rank: int
-    lost_at: str
+    lost_at: NoteText
 
 
 class TopicResult(Result):

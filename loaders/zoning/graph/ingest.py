@@ -165,7 +165,9 @@ def ingest(
         outcomes |= {number: {**outcome, "graph": graph.value} for number in numbers}
         read = sorted(name for name in before.get(graph, {}).values() if not name.startswith(tool))
         if read and outcome["outcome"] == STORED:
-            report.warnings.insert(0, f"{graph.value}: It replaces the version that was read from {', '.join(read)}.")
+            report.warnings.insert(
+                0, f"{quoted(graph.value)}: It replaces the version that was read from {', '.join(map(quoted, read))}."
+            )
     return {
         "run": report.run,
         "municipality": shared.iri.value,

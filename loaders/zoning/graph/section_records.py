@@ -10,7 +10,7 @@ from typing import Any, Final
 from pyoxigraph import NamedNode
 
 from kg.errors import RecordError
-from kg.text import quoted
+from kg.text import name_or_quote, quoted
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint, mint_part, mint_subsection, sha256
 from loaders.model import Origin, SourceGraph, TextUnit
 from loaders.readers.headings import KINDS
@@ -124,7 +124,8 @@ def build_statements_record(
             return None
         number = reference.strip().removeprefix("§").strip()
         if known and number not in known:
-            warnings.append(f"{name}: An entry refers to section {quoted(number)}, which does not exist.")
+            entry = name_or_quote(name)
+            warnings.append(f"{entry}: An entry refers to section {quoted(number)}, which does not exist.")
         return shared.section(number) if number else None
 
     entries: Sequence[Entry] = (*code.permissions, *code.standards, *code.definitions)
@@ -132,7 +133,7 @@ def build_statements_record(
         try:
             rules.state(entry, section)
         except RecordError as error:
-            warnings.append(f"{name}: {quoted(entry)} is skipped: {error}")
+            warnings.append(f"{name_or_quote(name)}: {quoted(entry)} is skipped: {error}")
     digest = sha256(repr((shared.name, code.permissions, code.standards, code.definitions)))
     return SourceGraph(
         domain,
