@@ -265,7 +265,7 @@ def test_every_core_tool_keeps_its_output_schema(kg, corpus):
         ("concept_mentions", {"qids": []}, "qids"),
         ("jurisdiction_overview", {"iso3": "BRX"}, "BRA"),
         ("compare_jurisdictions", {"iso3_a": "BRA", "iso3_b": "DJI", "by": "colour"}, "by"),
-        ("policy_lineage", {"family_slug": "family-99"}, "Similar: family-"),
+        ("policy_lineage", {"family_slug": "family-99"}, "Similar: 'family-"),
     ],
 )
 def test_an_error_about_concepts_and_countries_teaches(kg, name, arguments, says):

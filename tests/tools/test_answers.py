@@ -72,7 +72,7 @@ def answer(result: Result, **wanted: Any) -> dict[str, Any]:
 def list_paged(tool: Tool) -> tuple[str, ...]:
     """List the fields that the offset of a tool pages through."""
     lists = [name for name, field in tool.result.model_fields.items() if typing.get_origin(field.annotation) is list]
-    return tool.result.layout.paged or (next(name for name in lists if name not in ("notes", "explain")),)
+    return tool.result.layout.paged or (next(name for name in lists if name not in ("notes", "names", "explain")),)
 
 
 def find_words(node: Any) -> str:

@@ -238,7 +238,7 @@ def test_a_party_has_one_name_in_lists_and_counts(loaded):
 
 
 def test_a_law_without_an_exact_name_is_not_found_with_similar_ones(loaded):
-    with pytest.raises(NotFoundError, match=r"^iri: .*Similar: cpr://family/fictional-geothermal-programme_d0f0"):
+    with pytest.raises(NotFoundError, match=r"^iri: .*Similar: 'cpr://family/fictional-geothermal-programme_d0f0"):
         get_tool("citations").answer(loaded, {"iri": "Fictional Geothermal Program"})
 
 

@@ -57,7 +57,7 @@ def test_a_place_is_found_by_its_name_and_its_codes(fixtures, name):
 
 
 def test_a_misspelt_name_of_a_place_is_unknown_with_similar_ones(fixtures):
-    with pytest.raises(NotFoundError, match=r"place: Unknown place 'Japn'. Similar: Japan \(JPN\)"):
+    with pytest.raises(NotFoundError, match=r"place: Unknown place 'Japn'. Similar: 'Japan' \(JPN\)"):
         family_overview(fixtures, place=["Japn"])
 
 
@@ -120,7 +120,7 @@ def test_a_family_named_by_a_word_of_its_title_is_not_there_but_near(pair, made)
 
 
 def test_a_family_that_is_not_there_is_an_error_with_those_like_it(kg):
-    with pytest.raises(NotFoundError, match="Similar: family-"):
+    with pytest.raises(NotFoundError, match="Similar: 'family-"):
         policy_lineage(kg, "family-77")
 
 

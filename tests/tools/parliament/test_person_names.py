@@ -100,7 +100,7 @@ def test_only_what_was_not_given_exactly_is_told():
     assert interpretation_note("party", PARTIES[0].term.value, PARTIES[:1]) is None
     assert (
         interpretation_note("party", "grEENS", PARTIES[:1])
-        == "party: 'grEENS' was interpreted as 'Australian Greens' (greens)."
+        == "party: 'grEENS' was interpreted as 'Australian Greens' ('greens')."
     )
     assert interpretation_note("speaker", "Quill", PEOPLE[:2]) == (
         "speaker: 'Quill' was interpreted as 'Quill, Jane, MP' (aph-AAA), 'Quill, Harold, MP' (aph-BBB)."

@@ -153,7 +153,7 @@ def test_a_name_that_is_not_exact_is_told(speeches):
     [
         ({"speaker": "Jane Quilp"}, NotFoundError, "Similar: 'Quill, Jane, MP'"),
         ({"party": "Grens"}, NotFoundError, "Similar: 'Australian Greens'"),
-        ({"topics": ["renewable_enrgy"]}, NotFoundError, "Similar: renewable_energy"),
+        ({"topics": ["renewable_enrgy"]}, NotFoundError, "Similar: 'renewable_energy'"),
         ({"chamber": "Lords"}, NotFoundError, "Available: House of Representatives, Senate"),
         ({"state": "Utah"}, NotFoundError, "ACT, NSW, NT, QLD, SA, TAS, VIC, WA"),
         ({"date_from": "15/10/2024"}, InvalidInputError, "date_from: '15/10/2024' is not a day"),

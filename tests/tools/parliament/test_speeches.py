@@ -95,7 +95,9 @@ def test_an_iri_of_a_speech_or_of_a_part_of_it_names_it(speeches, name):
 
 
 def test_an_unknown_id_names_the_nearest(speeches):
-    with pytest.raises(NotFoundError, match=r"Unknown speech 'fictional-001'. Similar: fictional-0001, fictional-0010"):
+    with pytest.raises(
+        NotFoundError, match=r"Unknown speech 'fictional-001'. Similar: 'fictional-0001', 'fictional-0010'"
+    ):
         get_speech(speeches.kg, "fictional-001")
     with pytest.raises(InvalidInputError, match="speech_id is empty"):
         get_speech(speeches.kg, " ")
@@ -158,7 +160,7 @@ def test_the_generic_tools_cite_a_speech_by_speaker_day_and_reference(speeches):
     whole = fetch(speeches.kg, id=said.iri.value, limit=5)
     assert whole.text == said.text
     assert whole.meta.total == len(said.chunks())
-    assert fetch(speeches.kg, ids=[f"{said.iri.value}0"]).not_found[0].hint.startswith("Similar: 2024-05-06-senate-2")
+    assert fetch(speeches.kg, ids=[f"{said.iri.value}0"]).not_found[0].hint.startswith("Similar: '2024-05-06-senate-2")
 
 
 def test_the_words_of_another_are_cited_as_his_or_hers(speeches):

@@ -88,7 +88,7 @@ def test_the_language_of_an_original_leads_to_the_plain_passage(versions):
     found = fetch(versions, ids=["cpr://doc/two-faced#p=0&lang=fr", "cpr://doc/two-faced#p=0&lang=pt"])
     assert [evidence.id for evidence in found.evidence] == ["cpr://doc/two-faced#p=0"]
     assert [missing.id for missing in found.not_found] == ["cpr://doc/two-faced#p=0&lang=pt"]
-    assert "has the id cpr://doc/two-faced#p=0 in" in found.notes[0]
+    assert "has the id 'cpr://doc/two-faced#p=0' in" in found.notes[0]
 
 
 def test_a_document_gives_its_passages_in_order_page_by_page(kg, corpus):
@@ -153,7 +153,7 @@ def test_many_unknown_ids_do_not_cost_many_queries(kg):
 
 def test_a_hint_names_each_document_once(pair):
     [missing] = fetch(pair, ids=["cpr://doc/two-face"]).not_found
-    assert missing.hint == "Similar: cpr://doc/two-faced."
+    assert missing.hint == "Similar: 'cpr://doc/two-faced'."
 
 
 def test_a_concept_is_not_fetched_but_asked_about(kg):

@@ -328,7 +328,7 @@ def test_a_relationship_type_that_there_is_not_is_told_with_those_that_there_are
     ("text", "says"),
     [
         ("kenel", r"of 4: 'Kennels, shelters, and pounds'\.$"),
-        ("helipad", "Available: 'Kennels, shelters, and pounds', Banks"),
+        ("helipad", "Available: 'Kennels, shelters, and pounds', 'Banks'"),
         ("RB", r"of 4: RA\.$"),
     ],
 )
@@ -358,7 +358,7 @@ def test_a_term_that_is_defined_goes_before_one_that_has_its_words(kg):
         return [each.term for each in found.definitions], found.notes
 
     assert looked_up("Family") == (["Family"], [])
-    assert looked_up("families") == (["Family"], ["term: 'families' was interpreted as Family."])
+    assert looked_up("families") == (["Family"], ["term: 'families' was interpreted as 'Family'."])
     heads, [note] = looked_up("dwellings")
     assert heads == ["Cottage dwelling", "Dwelling, Multi-Family", "Dwelling, Row"]
     assert "'dwellings'" in note
