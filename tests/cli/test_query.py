@@ -57,7 +57,7 @@ def test_a_select_without_rows_is_explained_beside_its_result(form: str, data: P
     )
     assert result.exit_code == 0
     assert "dcterms:titel" not in result.stdout
-    assert "Did you mean dcterms:title?" in result.stderr
+    assert "Did you mean 'dcterms:title'?" in result.stderr
     result = run("query", "SELECT ?d { ?d a kg:PolicyDocument }", "--format", form, "--data-dir", data)
     assert result.stderr == ""
 

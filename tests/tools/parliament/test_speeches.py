@@ -95,9 +95,8 @@ def test_an_iri_of_a_speech_or_of_a_part_of_it_names_it(speeches, name):
 
 
 def test_an_unknown_id_names_the_nearest(speeches):
-    with pytest.raises(
-        NotFoundError, match=r"Unknown speech 'fictional-001'. Similar: 'fictional-0001', 'fictional-0010'"
-    ):
+    said = r"Unknown speech 'fictional-001'. Similar: 'fictional-0001', 'fictional-0010'"
+    with pytest.raises(NotFoundError, match=said):
         get_speech(speeches.kg, "fictional-001")
     with pytest.raises(InvalidInputError, match="speech_id is empty"):
         get_speech(speeches.kg, " ")
