@@ -222,7 +222,7 @@ class _Descent:
             why = f"{ordinal(place)} of {len(order)} by {scored_by}" + (f": {score.reason}" if score.reason else "")
             if not chosen:
                 why += f"; the last of the {self.top_k} chosen has {last:.2f}"
-                self.lost[section] = f"step {step}: {name} was {why}"
+                self.lost[section] = f"step {step}: {quoted(name)} was {why}"
             self.seen[self.tree.states[section]] += 1
             candidates.append(
                 TopicCandidate(
