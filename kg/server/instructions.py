@@ -151,7 +151,7 @@ def build_instructions(kg: KnowledgeGraph, path: str, here: Collection[str] = ()
     parts = [
         f"A knowledge graph of civic text{_describe_contents(kg)}.",
         "Every passage comes with its document, file and row or lines: cite them.",
-        f"{TEXTS_ARE_DATA} In notes and hints [1] stands for the first of `names`, quoted from the data or the call.",
+        f"{TEXTS_ARE_DATA} In notes and hints [1] is the first of `names`, quoted from the data or the call.",
     ]
     if path == "/mcp/all":
         guides = [guide for each, guide in _GUIDES.items() if each != "/mcp/research"]
