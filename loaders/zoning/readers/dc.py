@@ -186,12 +186,10 @@ def _split_content(element: etree._Element, said: Set[str] = _SAID, levels: Set[
     writing.end()
     found = sorted(writing.subsections, key=lambda each: (each.start, -each.end))
     text, tables = "\n".join(writing.body.lines), writing.body.tables
-    return Content(text, make_unique(iter(found)), tables, writing.citations, notes)
+    return Content(text, make_unique(found), tables, writing.citations, notes)
 
 
 def _notes(element: etree._Element) -> Iterator[Note]:
-    if loose := normalize_space(element.text or ""):
-        yield Note(loose, _OTHER_NOTE)
     for child in element:
         text, citations = _flatten(child)
         document, path = child.get("doc"), child.get("path")
@@ -200,8 +198,9 @@ def _notes(element: etree._Element) -> Iterator[Note]:
                 citations.insert(0, Citation(0, len(text), path, document))
             kind = child.get("type") or (HISTORY if child.tag == "annotation" else _OTHER_NOTE)
             yield Note(text, kind, citations, child.get("eff"))
-        if loose := normalize_space(child.tail or ""):
-            yield Note(loose, _OTHER_NOTE)
+    for loose in (element.text, *(child.tail for child in element)):
+        if loose and (words := normalize_space(loose)):
+            yield Note(words, _OTHER_NOTE)
 
 
 @dataclass(slots=True)

@@ -9,10 +9,14 @@ all candidates (the longest increasing subsequence with weights and restarts), i
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from itertools import pairwise
+from math import inf
 from typing import Final, NamedTuple
+
+from loaders.readers.html_tree import list_label
 
 RESTART: Final = 1.5
 """Cost of a restart of the numbers. Two headings in a row outweigh it, a single line does not."""
@@ -35,17 +39,12 @@ class Candidate(NamedTuple):
     """Whether its number may start again without cost, since a higher level starts between it and the one before."""
 
 
-_ROMAN: Final = {"i": 1, "v": 5, "x": 10, "l": 50, "c": 100, "d": 500, "m": 1000}
-_IS_ROMAN: Final = re.compile(r"m{0,3}(?:cm|cd|d?c{0,3})(?:xc|xl|l?x{0,3})(?:ix|iv|v?i{0,3})")
+_ROMAN: Final = {list_label("i", number): number for number in range(1, 400)}
 
 
 def parse_roman(number: str) -> int | None:
-    """Parse a Roman numeral. None if it is none."""
-    lower = number.lower()
-    if not lower or _IS_ROMAN.fullmatch(lower) is None:
-        return None
-    values = [_ROMAN[char] for char in lower]
-    return sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0], strict=True))
+    """Parse a Roman numeral below 400. None if it is none."""
+    return _ROMAN.get(number.lower())
 
 
 def parse_keys(numbers: Iterable[str]) -> list[Key | None]:
@@ -77,34 +76,35 @@ def _parse_key(parts: Sequence[str], letters: Set[int]) -> Key | None:
 
 def select_ascending(candidates: Sequence[Candidate]) -> list[int]:
     """Select the candidates with the highest sum of weights whose numbers ascend, and return their places in order."""
-    ranks = {key: rank for rank, key in enumerate(sorted({each.key for each in candidates}), 1)}
-    tree = [(0.0, -1)] * (len(ranks) + 1)
-    """Fenwick tree of the best sum up to each rank, with the place where it ends."""
+    keys: list[Key] = []
+    sums: list[tuple[float, int]] = []
+    """The best sum up to each of `keys`, with the place where it ends. Both ascend."""
     at_key: dict[Key, tuple[float, int]] = {}
-    best: list[float] = []
     before: list[int] = []
-    highest, free = (0.0, -1), (0.0, -1)
+    nothing = highest = free = (0.0, -1)
     for place, each in enumerate(candidates):
         if each.free:
             free = highest
-        choice = max((highest[0] - RESTART, highest[1]), free, (0.0, -1), key=lambda one: one[0])
-        rank = ranks[each.key] - 1
-        while rank:
-            choice = max(choice, tree[rank], key=lambda one: one[0])
-            rank -= rank & -rank
         number, letters = each.key[-1]
-        if (previous := at_key.get((*each.key[:-1], (number - 1, letters)))) is not None:
-            choice = max(choice, (previous[0] + _SUCCESSOR, previous[1]), key=lambda one: one[0])
-        total = choice[0] + each.weight
-        best.append(total)
-        before.append(choice[1])
-        highest = max(highest, (total, place), key=lambda one: one[0])
-        if total > at_key.get(each.key, (0.0, -1))[0]:
-            at_key[each.key] = (total, place)
-        rank = ranks[each.key]
-        while rank < len(tree):
-            tree[rank] = max(tree[rank], (total, place), key=lambda one: one[0])
-            rank += rank & -rank
+        previous = at_key.get((*each.key[:-1], (number - 1, letters)), (-inf, -1))
+        rank = bisect_left(keys, each.key)
+        total, earlier = max(
+            (highest[0] - RESTART, highest[1]),
+            free,
+            nothing,
+            sums[rank - 1] if rank else nothing,
+            (previous[0] + _SUCCESSOR, previous[1]),
+            key=lambda one: one[0],
+        )
+        found = total + each.weight, place
+        before.append(earlier)
+        highest = max(highest, found, key=lambda one: one[0])
+        at_key[each.key] = max(at_key.get(each.key, nothing), found, key=lambda one: one[0])
+        end = rank + (keys[rank : rank + 1] == [each.key])
+        if end == 0 or sums[end - 1][0] < found[0]:
+            while end < len(sums) and sums[end][0] < found[0]:
+                end += 1
+            keys[rank:end], sums[rank:end] = [each.key], [found]
     chosen = []
     place = highest[1]
     while place >= 0:

@@ -126,7 +126,7 @@ class _HtmlReader(Writer):
 
     def body(self) -> Body:
         """The body of the current level."""
-        return self._body if self.current is None else self.current.writing
+        return self._body if self.current is None else self.current.body
 
     def enter(self, section: etree._Element) -> None:
         """Begin a ``<section>``. One without a heading opens its level."""
@@ -189,7 +189,7 @@ class _HtmlReader(Writer):
     def is_title(self, element: etree._Element) -> bool:
         """Whether an element is the title of the heading just above, which has only a number."""
         draft = self.current
-        if draft is None or draft.title or not draft.number or draft.writing:
+        if draft is None or draft.title or not draft.number or draft.body:
             return False
         text = text_of(element)
         if len(text) > LONGEST or _heading_in(element) or find_status(text) or is_note(text) or is_history(text):

@@ -1,6 +1,6 @@
 """Client of the service behind library.municode.com. It is called only for a location that asks for it.
 
-``municode:Example City, UT`` is all codes of that client, ``municode:1234, UT`` of the client with that id, and
+``municode:Example City, UT`` is all codes of that client, and
 ``municode:Example City, UT@NODE`` only the part below a node of the table of contents. At most two requests are sent
 per second. Responses about an edition are cached, since an edition does not change.
 """
@@ -50,7 +50,7 @@ def fetch(location: str, settings: Settings, folder: Path) -> Fetched:
     match = _LOCATION.fullmatch(location.removeprefix(SCHEME).removeprefix(":").strip())
     if match is None:
         raise SourceError(
-            f"{location}: Missing client or state. Use {SCHEME}:Example City, UT or {SCHEME}:1234, UT@NODE."
+            f"{location}: Missing client or state. Use {SCHEME}:Example City, UT or {SCHEME}:Example City, UT@NODE."
         )
     service, node = Service(str(settings.municode_url).rstrip("/"), settings.answers_dir), match["node"]
     client = service.client(match["client"], match["state"].upper())
@@ -86,16 +86,10 @@ class Service:
     warnings: list[str] = field(default_factory=list)
 
     def client(self, name: str, state: str) -> _Object:
-        """Get the client with that name or id in a state. Raises SourceError for an unknown client."""
-        by_id = name.isascii() and name.isdigit()
-        path, query = ("/Clients/stateAbbr", {}) if by_id else ("/Clients/name", {"clientName": name})
-
-        def find(answer: Any) -> _Object | None:
-            clients = answer if by_id else [answer] if answer else []
-            return next((each for each in clients if str(each["ClientID"]) == name or not by_id), None)
-
-        client = self._ask(path, {**query, "stateAbbr": state}, FRESH_S, find)
-        if client is None:
+        """Get the client with that name in a state. Raises SourceError for an unknown client."""
+        query = {"clientName": name, "stateAbbr": state}
+        client: _Object | None = self._ask("/Clients/name", query, FRESH_S, lambda answer: answer)
+        if not isinstance(client, dict) or client.get("ClientID") is None:
             raise SourceError(f"{self.url}: Unknown client {quoted(name)} in {state}.")
         return client
 

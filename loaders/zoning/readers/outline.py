@@ -3,29 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
 
+from loaders.readers.html_tree import list_label
 from loaders.zoning.readers.code_model import Subsection
 
 _LABEL: Final = re.compile(
     r"\(([0-9]{1,3}[A-Za-z]?|[A-Za-z]{1,6}(?:-[0-9A-Za-z]{1,3})?)\)\s*|([0-9]{1,3}|[A-Za-z]{1,5})([.)])(?:\s+|$)"
 )
-_STARTS: Final = frozenset("(0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
 _DEEPEST: Final = 30
 """Maximum depth of labels. Deeper labels are text of the innermost part."""
 _LARGEST_GAP: Final = 3
 """Labels that may be missing in a sequence before the next one no longer continues it."""
 
 
-def _roman(number: int) -> str:
-    tens, ones = divmod(number, 10)
-    return ("", "x", "xx", "xxx", "xl", "l")[tens] + ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")[ones]
-
-
-_ROMAN: Final = {_roman(number): number for number in range(1, 60)}
+_ROMAN: Final = {list_label("i", number): number for number in range(1, 60)}
 
 Meaning = tuple[str, float]
 """A label in a sequence: which sequence, and the place in it. An inserted label (1A, a-1) is between two places."""
@@ -80,8 +76,6 @@ def _tokens(lines: Sequence[tuple[int, str]]) -> Iterator[_Token]:
     led = False
     for start, line in lines:
         before, led = led, line[-1] == ":"
-        if line[0] not in _STARTS:
-            continue
         at = 0
         # (a)(1) at the start of a line are two labels.
         while (match := _LABEL.match(line, at)) is not None:
@@ -135,54 +129,41 @@ def find_parts(lines: Sequence[tuple[int, str]], end: int, items: Sequence[Item]
 
 def _place(token: _Token, following: _Token | None, stack: Sequence[_Open]) -> tuple[int, Meaning] | None:
     """Find the depth and the meaning of a label. None if it is not a label here."""
-    styles = [each.style for each in stack]
-    going: list[tuple[int, Meaning]] = []
-    opening = None
-    for reading in token.meanings:
-        style, place = reading
-        if style in styles:
-            depth = len(styles) - 1 - styles[::-1].index(style)
-            if stack[depth].place < place <= stack[depth].place + 1:
-                going.append((depth, reading))
-        elif place < 2:
-            opening = (len(stack), reading)
+    depths = {each.style: depth for depth, each in enumerate(stack)}
+    going = [
+        (depths[style], (style, place))
+        for style, place in token.meanings
+        if style in depths and 0 < place - stack[depths[style]].place <= 1
+    ]
+    opening = next((each for each in token.meanings if each[0] not in depths and each[1] < 2), None)
+    if opening is not None and (not going or (following is not None and (opening[0], 2) in following.meanings)):
+        return len(stack), opening
     if going:
-        best = max(going, key=lambda each: each[0])
-        if opening is not None and following is not None and (opening[1][0], 2) in following.meanings:
-            return opening
-        return best
-    if opening is not None:
-        return opening
-    if token.led and styles and token.meanings[0][0] != styles[-1] and token.meanings[0][1] < 2:
-        return len(styles), token.meanings[0]
+        return max(going, key=lambda each: each[0])
+    first = token.meanings[0]
+    if token.led and stack and first[0] != stack[-1].style and first[1] < 2:
+        return len(stack), first
     for style, place in token.meanings:
-        if style in styles:
-            depth = len(styles) - 1 - styles[::-1].index(style)
-            last = stack[depth].place
-            if place < 2 or place == last or last < place <= last + _LARGEST_GAP:
-                return depth, (style, place)
+        if style in depths:
+            if place < 2 or 0 <= place - stack[depths[style]].place <= _LARGEST_GAP:
+                return depths[style], (style, place)
         elif place == 2 and not stack:
             return 0, (style, place)
     return None
 
 
-def make_unique(subsections: Iterator[Subsection]) -> Sequence[Subsection]:
+def make_unique(subsections: Iterable[Subsection]) -> Sequence[Subsection]:
     """Make paths unique, for subsections in text order: a path that recurs gets ``~2``."""
-    seen: dict[tuple[str, ...], int] = {}
+    seen: Counter[tuple[str, ...]] = Counter()
     given: list[Subsection] = []
-    renamed: list[tuple[Subsection, tuple[str, ...], tuple[str, ...]]] = []
+    # Everything below a renamed part gets the new name in its path too.
+    names: dict[tuple[str, ...], tuple[str, ...]] = {}
     for each in subsections:
-        path = each.path
-        # Everything below a renamed part gets the new name in its path too.
-        while renamed and each.start >= renamed[-1][0].end:
-            renamed.pop()
-        for outer, old, new in renamed:
-            if path[: len(old)] == old and each.start >= outer.start:
-                path = new + path[len(old) :]
-        count = seen[path] = seen.get(path, 0) + 1
-        if count > 1:
-            new = (*path[:-1], f"{path[-1]}~{count}")
-            renamed.append((each, path, new))
-            path = new
-        given.append(each if path == each.path else Subsection(path, each.start, each.end, each.heading))
+        outer, last = each.path[:-1], each.path[-1]
+        path = (*names.get(outer, outer), last)
+        seen[path] += 1
+        if seen[path] > 1:
+            path = (*path[:-1], f"{last}~{seen[path]}")
+        names[each.path] = path
+        given.append(replace(each, path=path))
     return given

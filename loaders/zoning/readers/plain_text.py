@@ -79,10 +79,10 @@ def _read_sections(paragraphs: Sequence[Paragraph], drafts: Drafts, *, paged: bo
     for place, rows in group_rows(paragraphs, paged=paged):
         earlier, first = drafts.latest, paragraphs[place].first
         if rows:
-            (earlier.writing if earlier else before).table(_build_table(rows))
+            (earlier.body if earlier else before).table(_build_table(rows))
             continue
         for words in numbered.take(place, first):
-            (drafts.latest.writing if drafts.latest else before).add(words)
+            (drafts.latest.body if drafts.latest else before).add(words)
         if drafts.latest is not earlier:
             if earlier is None:
                 above = paragraphs[:place]
@@ -112,10 +112,9 @@ def _read_sections(paragraphs: Sequence[Paragraph], drafts: Drafts, *, paged: bo
 
 
 def _describe_pages(pages: PageText, count: int) -> str:
-    removed = Counter(words for _, words in pages.furniture if not words.isdigit())
-    heads = "".join(f", {quoted(words)} {times:,} times" for words, times in removed.most_common(3))
-    words = "".join(f", {quoted(word)}" for word, _ in Counter(pages.mended).most_common(5))
-    mended = f" Broken words joined: {sum(pages.mended.values()):,}{words}." if pages.mended else ""
+    removed = Counter(words for _, words in pages.furniture if not words.isdigit()).most_common(3)
+    heads = "".join(f", {quoted(words)} {times:,} times" for words, times in removed)
+    mended = f" Broken words joined: {sum(pages.mended.values()):,}." if pages.mended else ""
     return f"{count:,} pages: {len(pages.furniture):,} page numbers, heads and feet are left out{heads}.{mended}"
 
 

@@ -12,7 +12,6 @@ from typing import Final
 from kg.text import quoted
 from kg.vocabulary import sha256
 from loaders.readers.headings import (
-    LONGEST_RUN_IN,
     PART,
     RANKS,
     SECTION,
@@ -53,7 +52,7 @@ class Draft:
     number: str
     title: str
     parent: Draft | None = None
-    body: Body | None = None
+    body: Body = field(default_factory=Body)
     content: Content | None = None
     line: int | None = None
     last_line: int | None = None
@@ -73,11 +72,9 @@ class Draft:
     children: list[Draft] = field(default_factory=list)
 
     @property
-    def writing(self) -> Body:
-        """Its body, for appending."""
-        if self.body is None:
-            self.body = Body()
-        return self.body
+    def text(self) -> str:
+        """Its text, once its content is built."""
+        return self.content.text if self.content is not None else ""
 
     @property
     def name(self) -> str:
@@ -94,7 +91,6 @@ class Drafts:
     warnings: list[str] = field(default_factory=list)
     counted: str = "line"
     _open: list[Draft] = field(default_factory=list)
-    _under: dict[str, str | None] = field(default_factory=dict)
     _numbered: dict[str, Draft] = field(default_factory=dict)
     _titles: dict[str, tuple[str, str | None]] = field(default_factory=dict)
 
@@ -103,11 +99,9 @@ class Drafts:
         """The level opened last, other than implied ones."""
         return next((each for each in reversed(self.drafts) if not each.implied), None)
 
-    def add(self, heading: Heading, line: int | None = None, *, implied: bool = False) -> Draft:
+    def add(self, heading: Heading, line: int | None = None) -> Draft:
         """Add the level that a heading opens."""
-        draft = Draft(
-            heading.kind, heading.number, heading.title, body=Body(), line=line, counted=self.counted, implied=implied
-        )
+        draft = Draft(heading.kind, heading.number, heading.title, line=line, counted=self.counted)
         if heading.kind == SECTION:
             draft.parent = self._parent_of_section(draft)
         else:
@@ -116,34 +110,23 @@ class Drafts:
         return draft
 
     def _parent_of_section(self, draft: Draft) -> Draft | None:
-        innermost = self._open[-1] if self._open else None
+        innermost = parent = self._open[-1] if self._open else None
         parts = split_number(draft.number)
         above = draft.number.rpartition(".")[0] if len(parts) > 1 else ""
+        known, earlier = self._numbered.get(above), self._numbered.get(draft.number)
         if innermost is not None and innermost.number == above:
-            self._number(draft)
-            return innermost
-        known = self._numbered.get(above)
-        if known is not None and known.kind == SECTION:
+            pass
+        elif known is not None and known.kind == SECTION:
             # Document order beats numbers: article XIV.I, between 14.1 and 14.1.1, contains 14.1.1.
             over = next((each for each in reversed(_line_of(known)) if each.kind != SECTION), None)
-            ended = innermost is not None and not innermost.implied and over is not innermost
-            parent: Draft | None = innermost if ended else known
-        elif len(parts) < 2 or (innermost is not None and not self._leads(innermost, parts)):
-            parent = innermost
-        else:
+            parent = known if innermost is None or innermost.implied or over is innermost else innermost
+        elif len(parts) > 1 and (innermost is None or self._leads(innermost, parts)):
             parent = self._level_of(draft, parts)
-        if len(parts) > 1:
-            self._number(draft)
-        elif draft.number.isdigit():
-            # Sections 1.1 and 1.2 may be below section 1.
+        # After a table of contents the section itself, not its entry, is above the sections below. Sections 1.1 and 1.2
+        # may be below section 1.
+        if draft.number.isdigit() or (len(parts) > 1 and (earlier is None or earlier.kind == SECTION)):
             self._numbered[draft.number] = draft
         return parent
-
-    def _number(self, draft: Draft) -> None:
-        # After a table of contents the section itself, not its entry, is above the sections below.
-        known = self._numbered.get(draft.number)
-        if known is None or known.kind == SECTION:
-            self._numbered[draft.number] = draft
 
     def _level_of(self, draft: Draft, parts: Sequence[str]) -> Draft | None:
         """Get the level that contains a section according to its number. A level without a heading is added."""
@@ -155,9 +138,7 @@ class Drafts:
             self.warnings.append(f"{draft.name} is not below any level with a heading, but its number implies levels.")
         for prefix, kind in zip(prefixes[known:], kinds[known:], strict=True):
             title, own = self._titles.get(prefix, ("", None))
-            parent = Draft(
-                own or kind, prefix, title, parent, Body(), line=draft.line, counted=self.counted, implied=True
-            )
+            parent = Draft(own or kind, prefix, title, parent, line=draft.line, counted=self.counted, implied=True)
             self._numbered[prefix] = parent
             self.drafts.append(parent)
         self._open = [each for each in _line_of(parent) if each.kind != SECTION]
@@ -180,26 +161,20 @@ class Drafts:
 
     def _leads(self, level: Draft, parts: Sequence[str]) -> bool:
         # Only a level whose number is written like those of its sections can be recognized as the wrong one.
-        own = split_number(level.number)
-        return level.implied or level.number in self._numbered or (len(own) > 1 and len(own) < len(parts))
+        return level.implied or level.number in self._numbered or 1 < len(split_number(level.number)) < len(parts)
 
     def _descend(self, draft: Draft) -> None:
-        kinds = [each.kind for each in self._open]
+        kinds, numbers = [each.kind for each in self._open], [each.number for each in self._open]
+        prefix, rank = draft.number.rpartition(".")[0], RANKS.get(draft.kind, inf)
         if draft.kind in kinds:
             depth = kinds.index(draft.kind)
-        elif draft.kind in self._under:
-            above = self._under[draft.kind]
-            depth = kinds.index(above) + 1 if above in kinds else _depth_by_rank(kinds, draft.kind)
-        elif (prefix := draft.number.rpartition(".")[0]) and prefix in (
-            numbers := [each.number for each in self._open]
-        ):
+        elif prefix and prefix in numbers:
             # Chapter 2.1 is below article 2, though chapters are above articles in most codes.
             depth = numbers.index(prefix) + 1
         else:
-            depth = _depth_by_rank(kinds, draft.kind)
+            depth = next((depth for depth, each in enumerate(kinds) if RANKS.get(each, 0) >= rank), len(kinds))
         del self._open[depth:]
         draft.parent = self._open[-1] if self._open else None
-        self._under.setdefault(draft.kind, draft.parent.kind if draft.parent else None)
         self._open.append(draft)
         if is_placed(draft.number) or draft.kind == "title":
             self._numbered[draft.number] = draft
@@ -234,13 +209,6 @@ def link_parents(entries: Sequence[tuple[str, str | None, Draft]], warnings: lis
             highest.parent = None
         placed |= line.keys()
     return [draft for _, _, draft in entries]
-
-
-def _depth_by_rank(kinds: Sequence[str], kind: str) -> int:
-    rank = RANKS.get(kind)
-    if rank is None:
-        return len(kinds)
-    return next((depth for depth, each in enumerate(kinds) if RANKS.get(each, 0) >= rank), len(kinds))
 
 
 def _line_of(draft: Draft | None) -> list[Draft]:
@@ -282,7 +250,7 @@ def build_sections(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Sec
     given = _without_back_matter(list(drafts), warnings)
     for draft in given:
         if draft.content is None:
-            draft.content = (draft.body or Body()).content()
+            draft.content = draft.body.content()
     given = _in_tree_order(_without_contents(_in_tree_order(given), warnings))
     for draft in given:
         _drop_entries(draft)
@@ -356,9 +324,9 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
     for draft in drafts:
         draft.key = key_of(draft)
         groups[draft.key].append(draft)
-        if draft.content is None or not draft.content.text:
+        if not draft.text:
             continue
-        twin = first.setdefault((draft.key, _normalize(draft.title), draft.content.text), draft)
+        twin = first.setdefault((draft.key, _normalize(draft.title), draft.text), draft)
         if twin is not draft and draft.number:
             left[draft] = twin
             continue
@@ -380,11 +348,31 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
         same = [each for each in numbered[draft.kind, draft.number] if is_same_heading(draft.title, each.title)]
         if len(same) == 1:
             left[draft] = same[0]
-    _warn_dropped(drafts, left, warnings)
+    _merge_dropped(left, warnings)
     for draft in drafts:
         if draft.parent in left:
             draft.parent = left[draft.parent]
     return [draft for draft in drafts if draft not in left]
+
+
+def _merge_dropped(left: Mapping[Draft, Draft], warnings: list[str]) -> None:
+    """Add the notes of dropped drafts to those that are kept, and describe them."""
+    listed = [draft for draft in left if not draft.text]
+    for draft, kept in left.items():
+        if draft.text:
+            warnings.append(f"{draft.name} is dropped. It repeats {kept.name} word for word.")
+        elif not is_same_heading(draft.title, kept.title):
+            warnings.append(
+                f"{draft.name} is {quoted(draft.title)} in the contents, but {quoted(kept.title)} in the text."
+            )
+        if draft.content is not None and draft.content.notes and kept.content is not None:
+            new = (note for note in draft.content.notes if note not in kept.content.notes)
+            kept.content = replace(kept.content, notes=(*kept.content.notes, *new))
+    if listed:
+        warnings.append(
+            f"{len(listed):,} headings without text, from {listed[0].name}, are a table of contents. "
+            "They recur with text."
+        )
 
 
 def _without_back_matter(drafts: Sequence[Draft], warnings: list[str]) -> list[Draft]:
@@ -401,7 +389,7 @@ def _without_back_matter(drafts: Sequence[Draft], warnings: list[str]) -> list[D
 
 def _drop_entries(draft: Draft) -> None:
     """Drop the table of contents from the text of a level: lines in a row that are the headings of levels below it."""
-    if draft.body is None or not draft.children or draft.body.tables:
+    if not draft.children or draft.body.tables:
         return
     below = {(each.number, _normalize(each.title)) for child in draft.children for each in (child, *child.children)}
     lines = draft.body.lines
@@ -413,8 +401,6 @@ def _drop_entries(draft: Draft) -> None:
     if len(entries) < 2:
         return
     first, last = entries[0], entries[-1]
-    if any(len(line) > LONGEST_RUN_IN for line in lines[first:last]):
-        return
     if first and _CONTENTS.fullmatch(lines[first - 1]):
         first -= 1
     kept, after = Body(notes=draft.body.notes), [*lines[:first], *lines[last + 1 :]]
@@ -423,25 +409,3 @@ def _drop_entries(draft: Draft) -> None:
         kept.add(line)
     kept.notes += [Note(line, "Cross References") for line in after[references + 1 :]]
     draft.content = kept.content()
-
-
-def _warn_dropped(drafts: Sequence[Draft], left: Mapping[Draft, Draft], warnings: list[str]) -> None:
-    listed = {draft: None for draft in drafts if draft in left and not (draft.content and draft.content.text)}
-    for draft in drafts:
-        kept = left.get(draft)
-        if kept is None:
-            continue
-        if draft not in listed:
-            warnings.append(f"{draft.name} is dropped. It repeats {kept.name} word for word.")
-        elif not is_same_heading(draft.title, kept.title):
-            warnings.append(
-                f"{draft.name} is {quoted(draft.title)} in the contents, but {quoted(kept.title)} in the text."
-            )
-        if draft.content is not None and draft.content.notes and kept.content is not None:
-            new = (note for note in draft.content.notes if note not in kept.content.notes)
-            kept.content = replace(kept.content, notes=(*kept.content.notes, *new))
-    if listed:
-        first = next(iter(listed)).name
-        warnings.append(
-            f"{len(listed):,} headings without text, from {first}, are a table of contents. They recur with text."
-        )

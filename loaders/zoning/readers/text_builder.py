@@ -32,8 +32,8 @@ class Body:
     items: list[Item] = field(default_factory=list)
     length: int = 0
     _starts: list[tuple[int, str]] = field(default_factory=list)
-    _heading: str | None = None
-    _below: bool = False
+    _below: str | None = None
+    """The heading "History" just above, empty after a note below it. None elsewhere."""
 
     def __bool__(self) -> bool:
         return bool(self.lines or self.notes or self.tables)
@@ -45,30 +45,24 @@ class Body:
 
     def add(self, line: str) -> None:
         """Add a line, to the notes if it is a note on the section's history."""
-        if self._below:
-            if history_notes.is_note_below(line):
-                self._heading = None
-                self.notes.append(Note(line))
-                return
-            self._end_history()
-        elif history_notes.is_note(line):
+        if self._below is not None and history_notes.is_note_below(line):
+            self._below = ""
+            self.notes.append(Note(line))
+            return
+        self._end_history()
+        if history_notes.is_note(line):
             self.notes.append(Note(line))
             return
         if (kind := history_notes.annotation_kind(line)) is not None:
             self.notes.append(Note(line, kind))
             return
         if history_notes.is_heading(line):
-            self._heading, self._below = line, True
+            self._below = line
             return
         line, note = history_notes.split_last(line)
         self._starts.append((self.write(line), line))
         if note is not None:
             self.notes.append(Note(note))
-
-    def note(self, line: str) -> None:
-        """Add a line that the source itself marks as a note on the section's history."""
-        self._heading = None
-        self.notes.append(Note(line))
 
     def write(self, line: str) -> int:
         """Append a line unchanged and return its offset."""
@@ -114,10 +108,9 @@ class Body:
 
     def _end_history(self) -> None:
         # No note followed the heading "History", so the heading is part of the law.
-        self._below = False
-        if self._heading is not None:
-            self._starts.append((self.write(self._heading), self._heading))
-            self._heading = None
+        if self._below:
+            self._starts.append((self.write(self._below), self._below))
+        self._below = None
 
     def content(self, citations: Iterable[Citation] = ()) -> Content:
         """Build the content, with the labelled parts."""

@@ -217,8 +217,8 @@ def test_paragraphs_without_a_label_are_no_subsections_and_what_is_said_twice_is
     assert (section.title, section.text) == ("One", "Two\nSub\nFirst. a\nSecond. b\n(a) c")
     assert [each.path for each in section.subsections] == [("a",)]
     assert [(each.kind, each.text) for each in section.notes] == [
-        ("Note", "loose"),
         ("History", "Old"),
+        ("Note", "loose"),
         ("Note", "tail"),
     ]
 
