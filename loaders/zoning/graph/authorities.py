@@ -17,7 +17,6 @@ from kg.errors import RecordError
 from kg.iso3166 import find_area, find_areas
 from kg.text import quoted
 from kg.vocabulary import BASE, KG, RDF, SKOS, mint
-from loaders.citations import statutes
 from loaders.citations.graph.claims import build_law, build_law_places
 from loaders.citations.statutes import Law
 from loaders.readers.cells import to_slug
@@ -26,16 +25,10 @@ from loaders.readers.places import build_place_graphs
 Property = tuple[NamedNode, NamedNode | Literal | str | int | None]
 """A property of a node, with its value."""
 
-STATES: Final = {letters.upper(): name for name, letters in statutes.STATES.items()} | {
-    "AS": "American Samoa", "GU": "Guam", "MP": "Northern Mariana Islands", "PR": "Puerto Rico",
-    "VI": "United States Virgin Islands",
-}  # fmt: skip
-"""States, the District and the territories of the United States, by their two letters."""
-
-_BY_NAME: Final = {name.casefold(): code for code, name in STATES.items()}
+_COUNTRY: Final = "USA"
 _SHOWN: Final = 5
 _COUNTIES: Final = frozenset({"county", "parish", "borough"})
-_ONE_VALUE: Final = (SKOS.prefLabel, KG.category)
+_ONE_VALUE: Final = (SKOS.prefLabel, KG.category, KG.within)
 _CODES: Final = BASE + "vocab/"
 
 
@@ -46,20 +39,18 @@ def state_code(state: str) -> str:
     accepted, since many of them are names of counties or towns elsewhere. Raises RecordError for an unknown state.
     """
     given = " ".join(state.split())
-    code = given.upper().removeprefix("US-")
-    if code in STATES:
-        return code
-    if (named := _BY_NAME.get(given.casefold())) is not None:
-        return named
-    area = find_area(given)
+    named = find_areas(given)
+    area = find_area(given if "-" in given else f"US-{given}") or next(
+        (each for each in named if each.within == _COUNTRY), None
+    )
     if area is None or area.within is None:
-        known = [f"{each.code} ({each.name})" for each in find_areas(given) if each.within is not None][:_SHOWN]
+        known = [f"{each.code} ({each.name})" for each in named if each.within is not None][:_SHOWN]
         hint = f" Similar: {', '.join(known)}." if known else ""
         raise RecordError(
             f"Unknown state {quoted(state)}. Use the two letters or the name of a state of the United States, as in "
             f"UT, or a code of ISO 3166-2 for another country, as in AU-VIC.{hint}"
         )
-    return area.code
+    return area.code.removeprefix("US-")
 
 
 def state_of(key: str) -> str:
@@ -110,17 +101,16 @@ def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
             named[quad.subject, quad.predicate].append(quad)
     notations = {quad.subject: _text(quad) for quad in quads if quad.predicate == SKOS.notation}
 
-    def rank(quad: Quad) -> tuple[bool, str]:
-        # The latest label comes first. The code itself is used only where there is no other label.
+    def rank(quad: Quad) -> tuple[int, str]:
+        # The county comes before its state, and the latest label first. The code is used only without another label.
+        if isinstance(quad.object, NamedNode):
+            return -len(quad.object.value), ""
         name, notation = _text(quad), notations.get(quad.subject, "")
         return name == notation, name if name.casefold() == notation.casefold() else ""
 
     for several in named.values():
         for quad in sorted(several, key=rank)[1:]:
             del quads[quad]
-    within = [quad for quad in quads if quad.predicate == KG.within]
-    for quad in sorted(within, key=lambda each: len(str(each.object)))[:-1]:
-        del quads[quad]
     return list(quads)
 
 

@@ -32,8 +32,7 @@ from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities, merge, state_of
 from loaders.zoning.graph.readings import Reading, build_read_rules, get_reading_graph, load_readings
 from loaders.zoning.graph.rule_quads import Rules
-from loaders.zoning.graph.stated_districts import Stated, find_stated, load_stated
-from loaders.zoning.graph.stored_codes import Code, Codes
+from loaders.zoning.graph.stored_codes import Code, Codes, Stated, find_stated, load_stated
 from loaders.zoning.graph.text_findings import build_claims, build_places, build_rules, find_near
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
@@ -272,19 +271,18 @@ class Findings:
         is_new = first and not work.stored.sections
         if not is_new and (first or gone or tables):
             again |= work.find_affected(districts)
-        again |= _find_keyed(before, gone) | _find_keyed(work.code, gone)
+        moved = headed = legends = gone
         if first and not is_new:
             self._outdated |= {
                 (mint("graph", "ref", "district", work.name, each.code), each.name or each.code)
                 for each in work.stored.districts.values()
             }
-            moved = work.list_changed("parent", "kind", "number", "order")
-            again |= work.stored.find_citing(work.code, moved)
-            again |= work.find_below(work.list_changed("title", "parent", "kind", "number"))
-            changed = work.list_changed("title", "text", "parent", "order")
-            again |= _find_keyed(work.stored, changed) | _find_keyed(work.code, changed)
-        if gone:
-            again |= before.find_citing(work.code, gone) | work.find_below(gone)
+            moved = gone.union(work.list_changed("parent", "kind", "number", "order"))
+            headed = gone.union(work.list_changed("title", "parent", "kind", "number"))
+            legends = gone.union(work.list_changed("title", "text", "parent", "order"))
+        old = work.stored if first else before
+        again |= old.find_citing(work.code, moved) | work.find_below(headed)
+        again |= _find_keyed(old, legends) | _find_keyed(work.code, legends)
         for key in sorted(again - graphs.keys()):
             # A section that this load has not processed yet is still as stored.
             section = (work.own if key in work.done else work.stored.sections).get(key)
@@ -305,14 +303,11 @@ class Findings:
         """Extract the findings of one section."""
         shared, own, code, state = work.shared.copy(), _extracted(graph), work.code, state_of(work.name)
         readings = [each for each in work.readings.get(section.key, ()) if each.is_of(section)]
-        above = code.above(section.key)
-        quads = build_rules(
-            section, shared, own, work.districts, code.index, above, state, work.scopes.get(section.key)
-        )
+        above, scopes = code.above(section.key), work.scopes.get(section.key)
+        quads = build_rules(section, shared, own, work.districts, code.index, above, state, scopes)
         quads += build_read_rules(section, readings, shared, own, work.districts, quads)
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
-        places = Rules(own, shared, work.districts)
-        quads += build_places(section, work.scopes.get(section.key, ()), work.listed, places)
+        quads += build_places(section, scopes or (), work.listed, Rules(own, shared, work.districts))
         read = get_reading_graph(work.name, section.key) if readings else None
         found = apply_reviews(quads, self._verdicts, lambda node: shared.graphs.get(get_shared_graph(node), ()))
         graphs = _select_needed(shared.graphs, found) if found.by else shared.graphs

@@ -241,7 +241,6 @@ class _Receiving(Loading):
         )
         self.unchanged: set[NamedNode] = set()
         self.emptied: list[str] = []
-        self.reasons: dict[NamedNode, str] = {}
 
     def run(self, prune: bool = False) -> LoadReport:
         """Load all records; a rejected record does not stop the others."""
@@ -272,13 +271,12 @@ class _Receiving(Loading):
             self.kg.search.remove(self.emptied)
 
     def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
-        """Record the reason of a rejection."""
+        """Report a rejection to the sender, without quarantine."""
         self.report.rejections.append(rejection)
-        if rejection.key is not None:
-            self.reasons[mint("graph", "src", self.loader.domain, *rejection.key)] = rejection.reason
 
     def outcome(self, graph: NamedNode) -> dict[str, str]:
         """Get the outcome of a record."""
-        if (reason := self.reasons.get(graph)) is not None:
-            return {"outcome": REJECTED, "reason": reason}
+        for each in self.report.rejections:
+            if each.key is not None and mint("graph", "src", DOMAIN, *each.key) == graph:
+                return {"outcome": REJECTED, "reason": each.reason}
         return {"outcome": UNCHANGED if graph in self.unchanged else STORED}

@@ -29,8 +29,7 @@ from loaders.zoning.graph.readings import (
     get_reading_graph,
     load_readings,
 )
-from loaders.zoning.graph.stated_districts import load_stated
-from loaders.zoning.graph.stored_codes import Codes
+from loaders.zoning.graph.stored_codes import Codes, load_stated
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
 

@@ -33,7 +33,7 @@ from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.graph.rule_quads import Entry, Rules, level_of, quantity_of
-from loaders.zoning.graph.stored_sections import key_of
+from loaders.zoning.graph.stored_codes import key_of
 from loaders.zoning.readers.code_model import Definition, DimensionalStandard, Section, UsePermission
 from loaders.zoning.readers.json_entries import parse_definition, parse_permission, parse_standard
 

@@ -172,11 +172,8 @@ def _mapping(top: TomlTable) -> TableMapping:
     )
     for each in (where, district, levels, top):
         each.end()
-    for cell, level in found.levels.items():
-        if level not in LEVELS:
-            raise InvalidInputError(
-                f"{levels.place}: {quoted(cell)} has the invalid level {quoted(level)}. Available: {', '.join(LEVELS)}."
-            )
+    for level in found.levels.values():
+        _check(levels.place, "level", level, LEVELS)
     _valid_state(found.state, where.place)
     if not found.uses and not found.standards:
         raise InvalidInputError(
@@ -202,11 +199,14 @@ def _measure(given: TomlTable) -> Measure:
         raise InvalidInputError(
             f"{given.place}: Invalid type {quoted(found.type)}. Use lower case with hyphens, as in lot-area."
         )
-    if found.bound is not None and found.bound not in _BOUNDS:
-        raise InvalidInputError(f"{given.place}: Invalid bound {quoted(found.bound)}. Available: min, max.")
-    if found.unit is not None and found.unit not in UNITS:
-        raise InvalidInputError(f"{given.place}: Invalid unit {quoted(found.unit)}. Available: {', '.join(UNITS)}.")
+    _check(given.place, "bound", found.bound, _BOUNDS)
+    _check(given.place, "unit", found.unit, UNITS)
     return found
+
+
+def _check(place: str, name: str, value: str | None, known: Collection[str]) -> None:
+    if value is not None and value not in known:
+        raise InvalidInputError(f"{place}: Invalid {name} {quoted(value)}. Available: {', '.join(known)}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,18 +230,15 @@ def load_settings(path: Path) -> FileSettings:
     for place in (path.with_suffix(".toml"), path.with_name(OF_FOLDER)):
         if place == path or not place.is_file():
             continue
-        given = read_toml(place)
-        table = None
-        if "district" in given:
-            table = _mapping(TomlTable(str(place), given))
+        top, table = TomlTable(str(place), read_toml(place)), None
+        if "district" in top.entries:
+            table = _mapping(top)
             name, state = table.municipality, table.state
         else:
-            top = TomlTable(str(place), given)
             where = top.table("jurisdiction")
             name, state = where.text("name"), where.text("state")
             _valid_state(state, where.place)
-            table_key = not _TABLE_KEYS.isdisjoint((*where.entries, *top.entries))
-            hint = f" {_NO_DISTRICT}" if table_key else ""
+            hint = "" if _TABLE_KEYS.isdisjoint((*where.entries, *top.entries)) else f" {_NO_DISTRICT}"
             where.end(hint)
             top.end(hint)
         found = FileSettings(

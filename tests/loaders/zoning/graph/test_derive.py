@@ -21,7 +21,7 @@ from kg.vocabulary import KG, OA, PROV_GRAPH, RDF, SCHEMA, XSD, mint, sha256
 from loaders.sources import load
 from loaders.zoning.graph import derive
 from loaders.zoning.graph.ingest import ingest
-from loaders.zoning.graph.stored_sections import load_sections
+from loaders.zoning.graph.stored_codes import load_sections
 from loaders.zoning.readers import code_model, input_files
 from loaders.zoning.readers.code_model import Cell
 from tests.loaders.conftest import content as content_of
