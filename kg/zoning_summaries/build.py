@@ -11,9 +11,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -30,8 +29,6 @@ from kg.vocabulary import sha256
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree, Summary
 from kg.zoning_summaries.prompts import Source
-from kg.zoning_summaries.scoring import section_vectors
-from kg.zoning_summaries.section_ranking import build_heading_path
 from kg.zoning_summaries.stored_summaries import AGENT, build_sources, build_summary, commit_summaries
 from kg.zoning_summaries.writers import Chat, Extracts, Mode, get_rank, open_chat
 
@@ -93,49 +90,19 @@ def build(
     *,
     mode: Mode = "extractive",
     anew: bool = False,
+    above: bool = False,
     on_progress: Progress | None = None,
     sleep: Callable[[float], object] | None = None,
 ) -> BuildReport:
     """Build the missing and stale summaries of a municipality: at and below `root`, or all.
 
-    With `anew`, current summaries are rewritten, too. A section that fails is reported and stops only the sections
-    above it. `on_progress` can raise BuildPausedError to end the build early. An endpoint is no longer called after
-    `ENOUGH_FAILURES` consecutive failures. Raises NotFoundError for an unknown municipality or root, and
-    InvalidInputError if `mode` needs an endpoint and none is configured.
+    With `anew`, current summaries are rewritten, too: with `above` only that of `root`, and those above it are built.
+    A section that fails is reported and stops only the sections above it. `on_progress` can raise BuildPausedError to
+    end the build early. While another build of this code runs, it is called, too. An endpoint is no longer called after
+    `ENOUGH_FAILURES` consecutive failures. Raises NotFoundError for an unknown municipality or root, InvalidInputError
+    if `mode` needs an endpoint and none is configured, and ForbiddenError if only the summary of `root` is to be
+    rewritten, and it is the operator's, and the caller has no token.
     """
-    with _open(kg, municipality, mode, on_progress, sleep) as work:
-        sections = work.tree.below(root)
-        return work.run(sections, set(sections) if anew else set())
-
-
-def rebuild(
-    kg: KnowledgeGraph,
-    municipality: str,
-    section: str,
-    *,
-    mode: Mode = "extractive",
-    on_progress: Progress | None = None,
-) -> BuildReport:
-    """Rewrite the summary of `section`, and build the missing and stale ones below and above it; see `build`.
-
-    Raises ForbiddenError if the summary is the operator's, and the caller has no token.
-    """
-    with _open(kg, municipality, mode, on_progress, None) as work:
-        sections = [*work.tree.below(section), *work.tree.above(section)]
-        if (author := permissions.get_author()) is not None:
-            permissions.refuse_foreign(list(work.find_held([section]).values()), author)
-        return work.run(sections, {section})
-
-
-@contextmanager
-def _open(
-    kg: KnowledgeGraph,
-    municipality: str,
-    mode: Mode,
-    on_progress: Progress | None,
-    sleep: Callable[[float], object] | None,
-) -> Iterator[_Build]:
-    """Open a build once no other of this code runs. While waiting, `on_progress` is called and may raise."""
     halt = threading.Event()
     endpoint = open_chat(kg.settings, sleep=sleep or halt.wait) if mode == "chat" else None
     writer = Extracts(kg) if endpoint is None else Chat(endpoint, kg.settings.chat_concurrency)
@@ -144,7 +111,15 @@ def _open(
         if on_progress is not None:
             on_progress(0, None, "waiting for another build to finish")
     try:
-        yield _Build(kg, code_tree.read_tree(kg, municipality), writer, municipality, on_progress, halt)
+        work = _Build(kg, code_tree.read_tree(kg, municipality), writer, municipality, on_progress, halt)
+        sections = work.tree.below(root)
+        forced = set(sections if anew else ())
+        if above and root is not None:
+            forced &= {root}
+            sections += work.tree.above(root)
+            if (author := permissions.get_author()) is not None:
+                permissions.refuse_foreign(list(work.find_held(forced).values()), author)
+        return work.run(sections, forced)
     finally:
         lock.release()
 
@@ -188,9 +163,6 @@ class _Build:
                 self.write_level(level, forced)
         except BuildPausedError:
             report.paused = True
-        if report.built and not report.paused:  # in advance, so that the first search is fast
-            texts = [build_heading_path(tree, section) for section in tree.order if section in tree.heights]
-            section_vectors(self.kg, report.municipality, texts)
         if (endpoint := self.writer.endpoint) is not None:
             usage = endpoint.usage
             report.requests = usage.requests
@@ -210,7 +182,7 @@ class _Build:
             self.write(build_sources(self.kg.store.query_sources, self.tree, todo[start : start + BATCH]))
         self.tree.put(())
 
-    def find_held(self, sections: Sequence[str]) -> dict[str, NamedNode]:
+    def find_held(self, sections: Iterable[str]) -> dict[str, NamedNode]:
         """Find the sections whose summaries the caller may not replace, with their graphs."""
         stored = {iri: NamedNode(self.tree.summaries[iri].graph) for iri in sections if iri in self.tree.summaries}
         if permissions.get_author() is None or not stored:

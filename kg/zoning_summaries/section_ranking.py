@@ -3,8 +3,8 @@
 The heading path of a section is its heading and those above it. A zoning code names a topic, and mostly the district,
 in its headings, so a word there counts as several in the text (BM25F, Robertson and Zaragoza, "The Probabilistic
 Relevance Framework: BM25 and Beyond", 2009). Names of uses count in any wording:
-"single-family dwelling" meets ``One (1) single residence dwelling``. Meaning is that of the heading path and of the
-text, each by its vector.
+"single-family dwelling" meets ``One (1) single residence dwelling``. Meaning is that of the vector of the search index,
+which is made of the heading path and the text.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.words import STOP_WORDS, singular, stem
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree
-from kg.zoning_summaries.scoring import score_by_vectors
 from kg.zoning_summaries.use_names import find_wordings
 
 OWN_HEADING: Final = 6.0
@@ -86,30 +85,32 @@ class WordIndex:
 
     def __init__(self, texts: Sequence[Mapping[str, float]]) -> None:
         lengths = np.array([sum(each.values()) for each in texts], dtype=np.float64)
-        mean = float(lengths.mean()) if len(texts) else 1.0
+        mean = float(lengths.sum()) / (len(texts) or 1)
+        self.texts: Final = texts
         self.norms: Final = _SATURATION * (1 - _LENGTH + _LENGTH * lengths / (mean or 1.0))
-        self.postings: Final[dict[str, tuple[list[int], list[float]]]] = {}
-        for place, each in enumerate(texts):
-            for term, weight in each.items():
-                places, weights = self.postings.setdefault(term, ([], []))
-                places.append(place)
-                weights.append(weight)
+        self.having: Final = Counter(term for each in texts for term in each)
 
     def get_rarity(self, term: str) -> float:
         """Get the inverse document frequency of a term; 0 if no text has it."""
-        count, total = len(self.postings.get(term, ((), ()))[0]), len(self.norms)
-        return math.log(1 + (total - count + 0.5) / (count + 0.5)) if count else 0.0
+        count = self.having[term]
+        return math.log(1 + (len(self.texts) - count + 0.5) / (count + 0.5)) if count else 0.0
 
     def score(self, terms: Mapping[str, float]) -> Floats:
         """Score all texts."""
-        scores = np.zeros(len(self.norms))
+        scores = np.zeros(len(self.texts))
         for term, weight in terms.items():
-            if (found := self.postings.get(term)) is not None:
-                places, counts = np.array(found[0]), np.array(found[1])
-                scores[places] += (
-                    weight * self.get_rarity(term) * counts * (_SATURATION + 1) / (counts + self.norms[places])
-                )
+            if term in self.having:
+                counts = np.array([each.get(term, 0.0) for each in self.texts])
+                scores += weight * self.get_rarity(term) * counts * (_SATURATION + 1) / (counts + self.norms)
         return scores
+
+
+class CountedText(NamedTuple):
+    """A text with its hash and the number of each of its terms."""
+
+    sha256: str | None
+    text: str
+    counts: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +118,8 @@ class SectionIndex:
     """The words of the sections of a code."""
 
     tree: CodeTree
-    sections: Sequence[str]
-    """Those with text, at or below them, in document order."""
-    texts: Mapping[str, str]
-    counts: Mapping[str, tuple[str | None, Mapping[str, float]]]
-    """The hash and the counted terms of each text."""
+    texts: Mapping[str, CountedText]
+    """Of the sections with text, at or below them, in document order."""
     words: WordIndex
 
 
@@ -146,18 +144,17 @@ def get_index(kg: KnowledgeGraph, municipality: str) -> SectionIndex:
     known: SectionIndex | None = kg.memory.get(key)
     if known is not None and known.tree is tree:
         return known
-    sections = [section for section in tree.order if section in tree.heights]
-    counts = {} if known is None else dict(known.counts)
-    texts = {} if known is None else dict(known.texts)
-    digests = {section: tree.sections[section].text_sha256 for section in sections}
-    new = [section for section in sections if counts.get(section, ("",))[0] != digests[section]]
-    texts |= code_tree.load_texts(kg.ask_sources, new)
-    for section in new:
-        counts[section] = digests[section], Counter(each.term for each in find_terms(texts.get(section, "")))
-    weighed = [_weigh(tree, section, counts[section][1]) for section in sections]
-    kept = {section: texts[section] for section in sections if section in texts}
-    made = SectionIndex(tree, sections, kept, {each: counts[each] for each in sections}, WordIndex(weighed))
-    return kg.memory.keep(key, made)
+    texts = {} if known is None else known.texts
+    digests = {section: tree.sections[section].text_sha256 for section in tree.order if section in tree.heights}
+    new = [each for each, digest in digests.items() if each not in texts or texts[each].sha256 != digest]
+    loaded = code_tree.load_texts(kg.ask_sources, new)
+    counted = {}
+    for each in new:
+        text = loaded.get(each, "")
+        counted[each] = CountedText(digests[each], text, Counter(word.term for word in find_terms(text)))
+    found = {section: counted.get(section) or texts[section] for section in digests}
+    weighed = [_weigh(tree, section, each.counts) for section, each in found.items()]
+    return kg.memory.keep(key, SectionIndex(tree, found, WordIndex(weighed)))
 
 
 def has_words(kg: KnowledgeGraph, municipality: str, question: str) -> bool:
@@ -188,38 +185,24 @@ def rank_sections(
     others with as good a score.
     """
     index = get_index(kg, municipality)
-    factors = np.array([1.0 if among is None else among.get(section, 0.0) for section in index.sections])
+    sections = list(index.texts)
+    factors = np.array([1.0 if among is None else among.get(section, 0.0) for section in sections])
     words = factors * index.words.score(terms)
-    top = float(words.max(initial=0.0))
-    shares = words / top if top > 0 else words
-    meanings = _score_meaning(kg, municipality, question, index)
+    shares = words / (float(words.max(initial=0.0)) or 1.0)
+    meanings = _score_meaning(kg, question, sections)
     scores = shares if meanings is None else _WORDS_WEIGHT * shares + _MEANING_WEIGHT * factors * meanings
-    scores = scores + _PREFERRED * np.array([section in preferred for section in index.sections])
-    order = np.argsort(-scores, kind="stable")
-    return [
-        Ranked(
-            index.sections[place],
-            float(scores[place]),
-            float(shares[place]),
-            None if meanings is None else float(meanings[place]),
-        )
-        for place in order.tolist()
-        if factors[place] > 0
-    ]
+    scores = scores + _PREFERRED * np.array([section in preferred for section in sections])
+    said = [None] * len(sections) if meanings is None else meanings.tolist()
+    ranked = [Ranked(*each) for each in zip(sections, scores.tolist(), shares.tolist(), said, strict=True)]
+    return [ranked[place] for place in np.argsort(-scores, kind="stable").tolist() if factors[place] > 0]
 
 
-def _score_meaning(kg: KnowledgeGraph, municipality: str, question: str, index: SectionIndex) -> Floats | None:
-    """Score the meaning of the sections, from 0 to 1; None without a model."""
-    if not index.sections:
-        return None
-    paths = [build_heading_path(index.tree, section) for section in index.sections]
+def _score_meaning(kg: KnowledgeGraph, question: str, sections: Sequence[str]) -> Floats | None:
+    """Score the meaning of the sections, from 0 to 1; None without a model. One without a text has the least score."""
     try:
-        by_model, cosines = score_by_vectors(kg, municipality, question, paths)
-        if not by_model:
-            return None
-        found = kg.search.rank(question, units=index.sections, limit=len(index.sections), mode="dense").candidates
+        found = kg.search.rank(question, units=sections, limit=len(sections), mode="dense").candidates
     except IndexUnavailableError:
         return None
-    of_text = {each.iri: each.cosine for each in found if each.cosine is not None}
-    both = [(own + of_text.get(section, own)) / 2 for section, own in zip(index.sections, cosines, strict=True)]
-    return np.array(both, dtype=np.float64)
+    cosines = {each.iri: each.cosine for each in found if each.cosine is not None}
+    least = min(cosines.values(), default=0.0)
+    return np.array([cosines.get(section, least) for section in sections], dtype=np.float64) if cosines else None

@@ -89,7 +89,12 @@ def endpoint() -> Iterator[StandIn]:
 def test_a_code_is_built_counted_and_built_again_for_nothing(data: Path) -> None:
     at = ("--data-dir", data)
     [before] = answer("status", *at)["codes"]
-    assert (before["municipality"], before["sections"], before["missing"], before["empty"]) == ("Otter Hollow", 9, 8, 1)
+    assert (before["municipality"], before["sections"], before["missing"], before["empty"]) == (
+        "Otter Hollow, Utah",
+        9,
+        8,
+        1,
+    )
     part = answer("build", *HERE, "--root", "7.1", *at)
     assert (part["built"], part["sections"], part["requests"]) == (3, 3, 0)
     whole = answer("build", *HERE, *at)
@@ -100,7 +105,7 @@ def test_a_code_is_built_counted_and_built_again_for_nothing(data: Path) -> None
     [after] = answer("status", *HERE, *at)["codes"]
     assert (after["current"], after["models"]) == (8, {"extractive/words": 8})
     shown = run("status", *at).stdout.split("\n")
-    assert shown[1].split()[:5] == ["Otter", "Hollow", "9", "8", "0"]
+    assert shown[1].split()[:6] == ["Otter", "Hollow,", "Utah", "9", "8", "0"]
 
 
 def test_what_is_stale_is_named_and_what_is_gone_is_removed(data: Path, tmp_path: Path) -> None:
@@ -111,7 +116,7 @@ def test_what_is_stale_is_named_and_what_is_gone_is_removed(data: Path, tmp_path
     assert status["orphans"] == ["7.1.2"]
     assert status["codes"][0]["stale_sections"] == ["7", "7.1", "7.2", "7.2.1", "7.2.1.2"]
     said = run("status", *at)
-    assert "stale in Otter Hollow: 7, 7.1, 7.2, 7.2.1, 7.2.1.2" in said.stdout
+    assert "stale in Otter Hollow, Utah: 7, 7.1, 7.2, 7.2.1, 7.2.1.2" in said.stdout
     assert "kg: 1 section" in said.stderr
     built = answer("build", *HERE, *at)
     assert (built["built"], built["removed"]) == (5, 1)

@@ -199,6 +199,44 @@ def test_names_that_a_load_adds_later_are_indexed_in_its_earlier_graphs_too(held
     assert rebuilt.graphs == index.graphs
 
 
+def test_a_section_is_indexed_with_all_headings_above_it_also_when_one_changes_later():
+    store, index = MemoryStore(), Kept()
+
+    def load(*sections: tuple[str, str]) -> None:
+        loaded = LoadedGraphs(store, index)
+        for key, title in sections:
+            graph, node = mint("graph", "src", "zoning", "us-ut-x", key), mint("section", "us-ut-x", key)
+            above = mint("section", "us-ut-x", key.rpartition(".")[0] or key)
+            said = [
+                *([(node, DCTERMS.isPartOf, above)] if above != node else []),
+                (node, SCHEMA.position, Literal(0)),
+                (node, SCHEMA.text, Literal("It is so.")),
+                (node, DCTERMS.title, Literal(title)),
+                (node, KG.level, Literal(len(key.split(".")))),
+            ]
+            for quad in list(store.inner.quads_for_pattern(None, None, None, graph)):
+                store.inner.remove(quad)
+            store.inner.extend(Quad(*each, graph) for each in said)
+            store.inner.add(Quad(graph, KG.contentSha256, Literal("h"), PROV_GRAPH))
+            facts = GraphFacts([UnitFacts(node.value, above.value, 0, "It is so.")])
+            for each in said:
+                facts.add(*each)
+            loaded.replace({graph.value: (find_states(store, {graph.value: "h"})[graph.value], facts)})
+        loaded.finish()
+
+    def preludes() -> list[str]:
+        assert all(unit.in_context for content in index.graphs.values() for unit in content.units)
+        return [unit.prelude for _, content in sorted(index.graphs.items()) for unit in content.units]
+
+    load(("1.1.1", "Height"), ("1.1", "R-1 District"), ("1", "Zoning"))
+    assert preludes() == ["Zoning", "Zoning\nR-1 District", "Zoning\nR-1 District\nHeight"]
+    load(("1", "Land use"))
+    assert preludes() == ["Land use", "Land use\nR-1 District", "Land use\nR-1 District\nHeight"]
+    rebuilt = Kept()
+    repair_index(store, rebuilt, full=True)
+    assert rebuilt.graphs == index.graphs
+
+
 # Codes.
 
 

@@ -138,12 +138,13 @@ class Index:
         return list(vector / np.linalg.norm(vector))
 
     def rank(self, query: str, *, units: Sequence[str], limit: int, mode: str = "hybrid") -> Ranking:
+        known = [unit for unit in units if unit in self.units]
+        if mode == "dense":
+            asked = np.array(self._vector(query))
+            cosines = [float(asked @ np.array(self._vector(self.units[unit]))) for unit in known] if self.model else []
+            return Ranking([Candidate(*each) for each in zip(known, cosines, cosines, cosines, strict=False)], True)
         words = set(query.casefold().split())
-        scored = [
-            (len(words & set(self.units[unit].casefold().replace(".", "").split())), unit)
-            for unit in units
-            if unit in self.units
-        ]
+        scored = [(len(words & set(self.units[unit].casefold().replace(".", "").split())), unit) for unit in known]
         scored.sort(key=lambda pair: (-pair[0], pair[1]))
         return Ranking([Candidate(unit, score, score, None) for score, unit in scored[:limit]], True)
 

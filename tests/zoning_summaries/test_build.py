@@ -24,7 +24,7 @@ from kg.provenance.explanation import explain_iri
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import BASE, sha256
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.build import build, rebuild
+from kg.zoning_summaries.build import build
 from kg.zoning_summaries.code_tree import CodeTree, read_tree
 from tests.examples import dear
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, iri, large_code, open_town, small_code
@@ -153,7 +153,7 @@ def test_a_root_bounds_what_is_built(town: KnowledgeGraph) -> None:
 def test_rebuilding_a_section_takes_those_above_along(town: KnowledgeGraph) -> None:
     build(town, TOWN)
     enact(town.store, [Law("7.1.1", "Height", "A fence may be nine feet high.", "7.1", 0)])
-    report = rebuild(town, TOWN, iri("7.1.1"))
+    report = build(town, TOWN, iri("7.1.1"), anew=True, above=True)
     assert report.built == 3
     assert set(states(town).values()) == {"current", "empty"}
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kg.errors import IndexUnavailableError, NotFoundError
-from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint
 from kg.tools.zoning.topic_search import descend
 from kg.vocabulary import BASE
@@ -137,47 +136,13 @@ def test_without_an_index_words_decide_alone_and_that_is_told(town: KnowledgeGra
     assert found.notes[-1].endswith("the index process was stopped")
 
 
-def test_a_commit_is_seen_by_the_next_descent_and_only_new_texts_are_embedded(town: KnowledgeGraph) -> None:
+def test_a_commit_is_seen_by_the_next_descent(town: KnowledgeGraph) -> None:
     build(town, TOWN)
-    descend(town, TOWN, "roosters", 5)
-    embedded = town.search.embedded  # type: ignore[attr-defined]
-    embedded.clear()
-    descend(town, TOWN, "roosters", 5)
-    assert embedded == ["roosters"]
-    enact(town.store, [Law("7.2.1.2", "Hens", "Ostriches are fine.", "7.2.1", 1)])
-    found = descend(town, TOWN, "roosters", 5)
-    assert any("4 of 8 candidates are stale" in note for note in found.notes)
+    assert "Ostriches" not in str(descend(town, TOWN, "roosters", 5).results)
     enact(town.store, [Law("7.2.1.2", "Geese", "Ostriches are fine.", "7.2.1", 1)])
-    embedded.clear()
+    assert any("4 of 8 candidates are stale" in note for note in descend(town, TOWN, "roosters", 5).notes)
     build(town, TOWN)
-    assert [text.rpartition(" > ")[2] for text in embedded if " > " in text] == ["7.2.1.2 Geese"]
-    embedded.clear()
-    found = descend(town, TOWN, "roosters", 5)
-    assert "Ostriches are fine." in {leaf.summary for leaf in found.results}
-    assert embedded == ["roosters"]  # the build has embedded what is new
-
-
-def test_a_section_that_goes_leaves_the_vectors_of_the_others(town: KnowledgeGraph) -> None:
-    build(town, TOWN)
-    descend(town, TOWN, "roosters", 5)
-    town.search.embedded.clear()  # type: ignore[attr-defined]
-    enact(town.store, [Law("7.1.2", "", None)])
-    assert descend(town, TOWN, "roosters", 5).results
-    assert town.search.embedded == ["roosters"]  # type: ignore[attr-defined]
-
-
-def test_vectors_of_summaries_are_kept_for_other_processes(town: KnowledgeGraph) -> None:
-    build(town, TOWN)
-    descend(town, TOWN, "roosters")
-    again = replace(town, memory=Memory())
-    embedded = town.search.embedded  # type: ignore[attr-defined]
-    embedded.clear()
-    before = descend(again, TOWN, "roosters")
-    assert embedded == ["roosters"]
-    [file] = (town.settings.data_dir / "summaries").iterdir()
-    file.write_bytes(file.read_bytes()[:200])
-    after = descend(replace(town, memory=Memory()), TOWN, "roosters")
-    assert (after.results, len(embedded)) == (before.results, 1 + 8 + 1)
+    assert "Ostriches are fine." in {hit.summary for hit in descend(town, TOWN, "roosters", 5).results}
 
 
 def test_without_a_model_words_decide_and_that_is_told(town: KnowledgeGraph) -> None:

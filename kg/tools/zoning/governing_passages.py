@@ -252,7 +252,7 @@ def _quote(
 
     Other lines with as many of these words are quoted too, with at most `more` characters: the rule for other cases.
     """
-    text = index.texts[section]
+    text = index.texts[section].text
     terms = {term: weight for term, weight in terms.items() if weight > _KIND_WEIGHT}
     lines = [
         each for each in split_lines(text) if not scopes or any(scope.start <= each[0] < scope.end for scope in scopes)

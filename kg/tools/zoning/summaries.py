@@ -25,7 +25,7 @@ from kg.tools.zoning.names import (
 )
 from kg.tools.zoning.sections import load_built_at
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.build import BuildPausedError, build, rebuild
+from kg.zoning_summaries.build import BuildPausedError, build
 from kg.zoning_summaries.prompts import build_instructions
 from kg.zoning_summaries.stored_summaries import build_sources, hash_inputs, record_summary
 
@@ -167,7 +167,7 @@ def kg_rebuild_summary(
     elif inputs_sha256 is not None:
         raise InvalidInputError("inputs_sha256: It needs a summary. Omit it to generate one.")
     else:
-        report = rebuild(kg, place.iri, found, mode=mode, on_progress=_unless_stopped())
+        report = build(kg, place.iri, found, mode=mode, anew=True, above=True, on_progress=_unless_stopped())
         rebuilt, failed = report.built, report.failed.get(found)
         if report.paused:
             failed = f"Paused after {ANSWER_AFTER_S:g} s. Call `kg_build_summaries` for the sections below first."

@@ -8,14 +8,11 @@ from typing import Any, Final, Literal
 
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
-from kg.store.protocol import term_text
-from kg.tools.zoning.names import find_place, find_section, get_section_key
+from kg.tools.zoning.names import Place, find_place, find_section, get_section_key, load_places
 from kg.zoning_summaries import code_tree
 
 CODES: Final = """
-SELECT DISTINCT ?municipality ?name WHERE {
-  ?section a kg:CodeSection ; kg:jurisdiction ?municipality OPTIONAL { ?municipality skos:prefLabel ?name }
-} ORDER BY ?municipality"""
+SELECT DISTINCT ?municipality WHERE { ?section a kg:CodeSection ; kg:jurisdiction ?municipality }"""
 
 STATES: Final = ("current", "stale", "missing", "empty", "circular")
 
@@ -55,24 +52,22 @@ def summaries_status(kg: KnowledgeGraph, municipality: str | None = None, state:
 
     reader = Reader(kg)
     if municipality is not None:
-        place = find_place(reader, municipality, state or "")
-        named = [(place.iri, place.shown)]
+        places = [find_place(reader, municipality, state or "")]
     else:
-        rows = reader.rows("municipalities with a code", CODES)
-        names = {iri_of(row["municipality"]): term_text(row["name"]) if "name" in row else "" for row in rows}
-        named = [(iri, name or iri.rpartition("/")[2]) for iri, name in names.items()]
-    codes = [_count_states(kg, iri, name) for iri, name in named]
+        coded = {iri_of(row["municipality"]) for row in reader.rows("municipalities with a code", CODES)}
+        places = [place for place in load_places(reader) if place.iri in coded]
+    codes = [_count_states(kg, place) for place in places]
     orphans = sorted({iri_of(row["section"]) for row in reader.rows("summaries of removed sections", ORPHANS)})
     return {"codes": codes, "orphans": [get_section_key(each) for each in orphans]}
 
 
-def _count_states(kg: KnowledgeGraph, iri: str, name: str) -> dict[str, Any]:
-    tree = code_tree.read_tree(kg, iri)
+def _count_states(kg: KnowledgeGraph, place: Place) -> dict[str, Any]:
+    tree = code_tree.read_tree(kg, place.iri)
     counted = Counter(tree.states.values())
     written = Counter(summary.model for summary in tree.summaries.values())
     return {
-        "municipality": name,
-        "iri": iri,
+        "municipality": place.shown,
+        "iri": place.iri,
         "sections": len(tree.sections),
         **{state: counted[state] for state in STATES},
         "models": dict(sorted(written.items())),

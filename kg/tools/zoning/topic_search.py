@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -30,7 +30,7 @@ from kg.tools.zoning.names import MunicipalityName, StateName, find_place, get_s
 from kg.vocabulary import sha256
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import State
-from kg.zoning_summaries.section_ranking import build_heading_path, rank_sections, weigh_terms
+from kg.zoning_summaries.section_ranking import Ranked, build_heading_path, rank_sections, weigh_terms
 from kg.zoning_summaries.sentence_selection import shorten
 from kg.zoning_summaries.writers import has_chat, open_chat
 
@@ -72,24 +72,26 @@ class TopicStep(Lean):
     more: int | None = Field(None, description="Candidates not listed")
 
 
-class TopicHit(Lean):
-    """A section that matches the query."""
+class TopicSection(Lean):
+    """A section."""
 
     section_id: str
     iri: str
     title: str
+
+
+class TopicHit(TopicSection):
+    """A section that matches the query."""
+
     score: float
     summary: str | None = None
     summary_state: State | None = Field(None, description="stale or missing; absent if current")
     path: list[str] = Field(description="Sections above it, top level first")
 
 
-class TopicAlternative(Lean):
+class TopicAlternative(TopicSection):
     """A top result of plain search that this search did not return."""
 
-    section_id: str
-    iri: str
-    title: str
     rank: int
     lost_at: NoteText
 
@@ -154,11 +156,9 @@ class _Descent:
         self.top_k, self.endpoint = top_k, endpoint
         self.tree = code_tree.cached_tree(kg, municipality)
         self.notes: list[str] = []
-        self.known: dict[str, tuple[_Score, str]] = {}
-        """The score of each section, and the section at or below it that has this score."""
+        self.known: dict[str, _Score] = {}
+        """The best score at or below each section."""
         self.scored_by = ""
-        self.units = [section for section in self.tree.order if self.tree.sections[section].text_sha256 is not None]
-        """Sections with text, which plain search ranks."""
         self.ends: set[str] = set()
         """Sections whose own text scores higher than any of their parts: they are results, too."""
         self.lost: dict[str, str] = {}
@@ -177,8 +177,7 @@ class _Descent:
             chosen = order[: self.top_k]
             candidates = self.describe(order, scores, scored_by, len(steps) + 1)
             shown = candidates[: self.top_k + ALSO]
-            more = len(candidates) - len(shown)
-            steps.append(TopicStep(scored_by=scored_by, candidates=shown, more=more or None))
+            steps.append(TopicStep(scored_by=scored_by, candidates=shown, more=len(candidates) - len(shown) or None))
             arrived += [(each, scores[each].value) for each in chosen if each in self.ends or not tree.parts(each)]
             level = [part for section in chosen for part in tree.parts(section)]
         arrived.sort(key=lambda each: -each[1])  # stable: ties keep the order of the search
@@ -188,28 +187,39 @@ class _Descent:
         if self.scored_by == WORDS:
             self.notes.append(WITHOUT_MODEL)
         results = [self.build_hit(*each) for each in arrived[: self.top_k]]
-        found = self.search_plainly()
-        mine = {hit.iri for hit in results}
+        found, mine = self.search_plainly(), {hit.iri for hit in results}
+        others = [(rank, section) for rank, section in enumerate(found, 1) if section not in mine]
         return TopicResult(
             results=results,
             reasoning=steps,
-            plain_search_agrees_on=len(mine.intersection(found)),
+            plain_search_agrees_on=len(found) - len(others),
             plain_search_otherwise=[
-                TopicAlternative(
-                    section_id=get_section_key(section),
-                    iri=section,
-                    title=tree.sections[section].name,
-                    rank=rank,
-                    lost_at=next(
-                        (self.lost[each] for each in (section, *tree.above(section)) if each in self.lost),
-                        f"reached, but {self.top_k} other sections score higher",
-                    ),
-                )
-                for rank, section in enumerate(found, 1)
-                if section not in mine
+                TopicAlternative(**self.name(section), rank=rank, lost_at=self.explain_loss(section))
+                for rank, section in others
             ],
             notes=self.notes,
         )
+
+    def name(self, section: str) -> dict[str, Any]:
+        return {"section_id": get_section_key(section), "iri": section, "title": self.tree.sections[section].name}
+
+    def get_state(self, section: str) -> State | None:
+        state = self.tree.states[section]
+        return None if state == "current" else state
+
+    def build_hit(self, section: str, score: float) -> TopicHit:
+        summary = self.tree.summaries.get(section)
+        return TopicHit(
+            **self.name(section),
+            score=score,
+            summary=summary and summary.text,
+            summary_state=self.get_state(section),
+            path=[self.tree.sections[each].name for each in reversed(self.tree.above(section))],
+        )
+
+    def explain_loss(self, section: str) -> str:
+        lost = (self.lost[each] for each in (section, *self.tree.above(section)) if each in self.lost)
+        return next(lost, f"reached, but {self.top_k} other sections score higher")
 
     def describe(
         self, order: Sequence[str], scores: Mapping[str, _Score], scored_by: str, step: int
@@ -218,39 +228,16 @@ class _Descent:
         last = scores[order[: self.top_k][-1]].value
         candidates = []
         for place, section in enumerate(order, 1):
-            score, name, chosen = scores[section], self.tree.sections[section].name, place <= self.top_k
+            score, chosen = scores[section], place <= self.top_k
             why = f"{ordinal(place)} of {len(order)} by {scored_by}" + (f": {score.reason}" if score.reason else "")
             if not chosen:
                 why += f"; the last of the {self.top_k} chosen has {last:.2f}"
-                self.lost[section] = f"step {step}: {quoted(name)} was {why}"
-            self.seen[self.tree.states[section]] += 1
-            candidates.append(
-                TopicCandidate(
-                    section_id=get_section_key(section),
-                    title=name,
-                    score=score.value,
-                    chosen=chosen,
-                    why=why,
-                    summary_state=self.get_state(section),
-                )
-            )
+                self.lost[section] = f"step {step}: {quoted(self.tree.sections[section].name)} was {why}"
+            state = self.get_state(section)
+            self.seen[state or ""] += 1
+            named = self.name(section)
+            candidates.append(TopicCandidate(**named, score=score.value, chosen=chosen, why=why, summary_state=state))
         return candidates
-
-    def build_hit(self, section: str, score: float) -> TopicHit:
-        summary = self.tree.summaries.get(section)
-        return TopicHit(
-            section_id=get_section_key(section),
-            iri=section,
-            title=self.tree.sections[section].name,
-            score=score,
-            summary=summary and summary.text,
-            summary_state=self.get_state(section),
-            path=[self.tree.sections[each].name for each in reversed(self.tree.above(section))],
-        )
-
-    def get_state(self, section: str) -> State | None:
-        state = self.tree.states[section]
-        return None if state == "current" else state
 
     def score(self, level: Sequence[str]) -> tuple[str, Mapping[str, _Score]]:
         """Score the sections of one level. Returns the basis of the scores, too."""
@@ -263,29 +250,29 @@ class _Descent:
                 failed, self.endpoint = f" (not by ratings: {self.endpoint.name} failed)", None
         if not self.known:
             self.score_all()
-        scores = {}
-        for section in level:
-            score, best = self.known[section]
-            below = "" if best == section else f", for {quoted(self.tree.sections[best].name)}, which is below it"
-            scores[section] = _Score(score.value, score.reason + below)
-        return self.scored_by + failed, scores
+        return self.scored_by + failed, self.known
 
     def score_all(self) -> None:
         """Score every section by the best score at or below it."""
         tree = self.tree
         ranked = rank_sections(self.kg, self.municipality, self.question, weigh_terms(self.question))
-        if ranked and not any(each.words for each in ranked):
+        if not any(each.words for each in ranked):
             self.notes.append("No section contains a word of the query. The results are the closest in meaning.")
         self.scored_by = WORDS if any(each.meaning is None for each in ranked) else HEADINGS_AND_TEXTS
-        for section, score, words, meaning in ranked:
+        own = {each.section: each for each in ranked}
+        best: dict[str, Ranked] = {}
+        for section in reversed([each for each in tree.order if each in own]):
+            # max() keeps the first of ties: the section itself, then its first part.
+            scored = [own[section], *(best[part] for part in tree.parts(section))]
+            best[section] = max(scored, key=lambda each: each.score)
+            through, score, words, meaning = best[section]
             said = [f"words {words:.2f}"] if words else []
             said += [] if meaning is None else [f"meaning {meaning:.2f}"]
-            self.known[section] = _Score(score, ", ".join(said)), section
-        for section in [each for each in reversed(tree.order) if each in self.known]:
-            # max() keeps the first of ties: the section itself, then its first part.
-            best = [self.known[section], *(self.known[part] for part in tree.parts(section))]
-            self.known[section] = max(best, key=lambda each: each[0].value)
-        self.ends = {each for each in self.units if self.known[each][1] == each and tree.parts(each)}
+            if through != section:
+                said.append(f"for {quoted(tree.sections[through].name)}, which is below it")
+            elif tree.parts(section) and tree.sections[section].text_sha256 is not None:
+                self.ends.add(section)
+            self.known[section] = _Score(score, ", ".join(said))
 
     def rate(self, endpoint: ChatEndpoint, level: Sequence[str]) -> dict[str, _Score]:
         """Let an endpoint rate sections from 0 to `MOST`. Raises UpstreamError if a rating is missing or invalid."""
@@ -312,10 +299,11 @@ class _Descent:
 
     def search_plainly(self) -> list[str]:
         """Find the first results of plain search over the same sections."""
-        if not self.units:
+        units = [section for section in self.tree.order if self.tree.sections[section].text_sha256 is not None]
+        if not units:
             return []
         try:
-            found = self.kg.search.rank(self.question, units=self.units, limit=self.top_k).candidates[: self.top_k]
+            found = self.kg.search.rank(self.question, units=units, limit=self.top_k).candidates[: self.top_k]
         except IndexUnavailableError as error:
             self.notes.append(f"Plain search is unavailable: {error}")
             return []
