@@ -224,11 +224,10 @@ class _Build:
             self.keep()
 
     def keep(self) -> None:
-        """Commit the summaries that are not committed."""
-        with self.lock:
-            summaries, self.written = self.written, []
-        if summaries:
+        """Commit the summaries that are not committed. One that is interrupted is repeated by the next call."""
+        if summaries := list(self.written):
             self.report.run = commit_summaries(self.kg, self.tree, summaries, self.prov_run) or self.report.run
+            del self.written[: len(summaries)]
             self.report.built += len(summaries)
             self.tree.summaries.update((summary.section, summary) for summary in summaries)
 
