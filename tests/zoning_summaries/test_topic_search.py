@@ -76,7 +76,7 @@ def test_where_plain_search_chooses_otherwise_the_turn_is_told(opened: Callable[
     assert [leaf.iri for leaf in found.results] == [iri("2.1")]
     [other] = found.plain_search_otherwise
     assert (other.iri, other.rank, found.plain_search_agrees_on) == (iri("1.1"), 1, 0)
-    assert other.lost_at.startswith("step 1: 1 Fences was 2nd of 2 by headings and texts")
+    assert other.lost_at.startswith("step 1: '1 Fences' was 2nd of 2 by headings and texts")
 
 
 def test_what_a_summary_above_does_not_name_is_found_by_the_one_that_does(
