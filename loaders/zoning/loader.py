@@ -30,13 +30,8 @@ WHOLE: Final = input_files.FORMATS
 Item = SourceGraph | Rejection | Notice
 
 
-@dataclass(frozen=True, slots=True)
-class _ParsedCode:
-    """A parsed code with its file and the graphs that its sections share."""
-
-    code: Code
-    file: File
-    shared: Authorities
+_Parsed = tuple[Code, File, Authorities]
+"""A parsed code with its file and the graphs that its sections share."""
 
 
 @dataclass(slots=True)
@@ -72,7 +67,7 @@ class Reading:
         found = input_files.find_codes(list(by_path))
         for warning in found.warnings:
             yield Notice(warning, warning=True)
-        codes: list[_ParsedCode] = []
+        codes: list[_Parsed] = []
         for each in found.inputs:
             file = by_path[each.path]
             try:
@@ -80,18 +75,17 @@ class Reading:
             except (SourceError, RecordError) as error:
                 yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
         self.codes.sections = defaultdict(dict)
-        self.codes.municipalities = {one.shared.key: one.shared for one in codes}
-        for one in codes:
-            own = self.codes.sections[one.shared.key]
-            for section in one.code.sections:
-                own.setdefault(section.key, section)
+        self.codes.municipalities = {shared.key: shared for _, _, shared in codes}
+        for code, _, shared in codes:
+            for section in code.sections:
+                self.codes.sections[shared.key].setdefault(section.key, section)
         yielded: dict[NamedNode, SourceGraph] = {}
-        for one in codes:
-            yield from self._records(one, by_path, yielded)
+        for parsed in codes:
+            yield from self._records(*parsed, by_path, yielded)
         for path in found.others:
             yield from self._table(by_path[path])
 
-    def _code(self, given: input_files.Input, file: File) -> _ParsedCode:
+    def _code(self, given: input_files.Input, file: File) -> _Parsed:
         code, beside = given.read(), _load_settings(file)
         name = code.municipality or self.municipality or beside.municipality
         state = code.state or self.state or beside.state
@@ -102,28 +96,32 @@ class Reading:
                 f"{' and '.join(f'--{what}' for what in lacking)}, or add {file.path.stem}.toml next to it: "
                 '[jurisdiction] name = "...", state = "..."'
             )
-        return _ParsedCode(code, file, Authorities(name, state))
+        return code, file, Authorities(name, state)
 
     def _records(
-        self, one: _ParsedCode, by_path: Mapping[Path, File], yielded: dict[NamedNode, SourceGraph]
+        self,
+        code: Code,
+        main: File,
+        shared: Authorities,
+        by_path: Mapping[Path, File],
+        yielded: dict[NamedNode, SourceGraph],
     ) -> Iterator[Item]:
-        code, source = one.code, one.file.snapshot.source
-        yield Notice(f"{source}: a code of {one.shared.name}, {len(code.sections):,} sections")
-        if (contradicted := self._describe_conflicts(code, one.shared)) is not None:
+        source = main.snapshot.source
+        yield Notice(f"{source}: a code of {shared.name}, {len(code.sections):,} sections")
+        if (contradicted := self._describe_conflicts(code, shared)) is not None:
             yield Notice(f"{source}: {contradicted}", warning=True)
         empty = not (code.sections or code.permissions or code.standards or code.definitions)
         for warning in (*code.warnings, *([f"{source}: The code has no sections."] if empty else ())):
             yield Notice(warning, warning=True)
         for section in code.sections:
-            file = by_path.get(one.file.path.parent / (section.file or ""), one.file)
-            record = build_section_record(DOMAIN, section, one.shared.copy(), Origin(file.snapshot))
-            graph = mint("graph", "src", DOMAIN, *record.key)
+            file = by_path.get(main.path.parent / (section.file or ""), main)
+            record = build_section_record(DOMAIN, section, shared.copy(), Origin(file.snapshot))
+            earlier = yielded.setdefault(mint("graph", "src", DOMAIN, *record.key), record)
             # Several files of a code may repeat the levels above their sections.
-            if yielded.setdefault(graph, record) is not record and yielded[graph].quads == record.quads:
-                continue
-            yield record
-        origin, keys = Origin(one.file.snapshot), list(self.codes.sections[one.shared.key])
-        stated = build_statements_record(DOMAIN, one.file.path.stem, code, one.shared.copy(), origin, keys)
+            if earlier is record or earlier.quads != record.quads:
+                yield record
+        origin, keys = Origin(main.snapshot), list(self.codes.sections[shared.key])
+        stated = build_statements_record(DOMAIN, main.path.stem, code, shared.copy(), origin, keys)
         if stated is not None:
             yield stated
 

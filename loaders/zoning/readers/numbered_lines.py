@@ -38,7 +38,9 @@ _LONGEST_TITLE: Final = 80
 _SHORTEST_WRAPPED: Final = 40
 """Minimum characters of a line whose sentence may continue on the next line."""
 _START: Final = re.compile(r"title|sub|chapter|ch\.|art|div|part|app|sec|§|\d|[ivxlc]+\.[a-z]\.\d", re.IGNORECASE)
-_PAGE_BEFORE: Final = re.compile(r"\d{1,4}[A-Z]? (?=(?:title|chapter|article|part|division|appendix)\b)", re.IGNORECASE)
+_PAGE_BEFORE: Final = re.compile(
+    r"^\d{1,4}[A-Z]? (?=(?:title|chapter|article|part|division|appendix)\b)", re.IGNORECASE
+)
 _WHOLE_NUMBER: Final = re.compile(r"(?P<number>\d{1,4})(?P<point>[.:]?) (?P<title>[A-Z][^.;]{2,80})")
 _NEAREST: Final = 3
 """Lines below a heading without a title in which its title may be, after blank lines."""
@@ -209,10 +211,9 @@ def _find_back_matter(lines: Sequence[str], opening: Set[int]) -> set[int]:
 
 def _without_page(line: str) -> str:
     """Remove the number of a page before the name of a level, as text out of a PDF has it: ``110 ARTICLE XXI``."""
-    page = _PAGE_BEFORE.match(line)
-    rest = line[page.end() :] if page is not None else line
-    heading = parse_heading(rest) if page is not None else None
-    return rest if heading is not None and heading.kind != SECTION and (rest.isupper() or heading.title) else line
+    rest = _PAGE_BEFORE.sub("", line)
+    heading = parse_heading(rest) if rest != line else None
+    return rest if heading is not None and (rest.isupper() or heading.title) else line
 
 
 def _ascending_levels(levels: Sequence[_Placed], lines: Sequence[str]) -> list[_Placed]:
@@ -224,19 +225,14 @@ def _ascending_levels(levels: Sequence[_Placed], lines: Sequence[str]) -> list[_
         if len(own) < _LEAST_SECTIONS or None in keys:
             continue
         higher = [index for index, each in levels if RANKS.get(each.kind, inf) < RANKS.get(kind, 0)]
-        starts = [bisect(higher, index) for index, _ in own]
         words = [lines[index].split()[0] for index, _ in own]
         spelled = Counter(words)
-        candidates = [
-            Candidate(
-                key,
-                _LEAST_SPELLED + spelled[words[place]] / len(own),
-                place > 0 and starts[place] > starts[place - 1],
-            )
-            for place, key in enumerate(keys)
-            if key is not None
-        ]
-        left |= {own[place][0] for place in set(range(len(own))).difference(select_ascending(candidates))}
+        candidates = []
+        below = bisect(higher, own[0][0])
+        for (index, _), key, word in zip(own, keys, words, strict=True):
+            earlier, below = below, bisect(higher, index)
+            candidates.append(Candidate(key or (), _LEAST_SPELLED + spelled[word] / len(own), below > earlier))
+        left |= {index for index, _ in own} - {own[place][0] for place in select_ascending(candidates)}
     return [each for each in levels if each[0] not in left]
 
 

@@ -393,11 +393,8 @@ def _drop_entries(draft: Draft) -> None:
         return
     below = {(each.number, _normalize(each.title)) for child in draft.children for each in (child, *child.children)}
     lines = draft.body.lines
-    entries = [
-        place
-        for place, line in enumerate(lines)
-        if (heading := parse_heading(line)) is not None and (heading.number, _normalize(heading.title)) in below
-    ]
+    found = [parse_heading(line) for line in lines]
+    entries = [place for place, each in enumerate(found) if each and (each.number, _normalize(each.title)) in below]
     if len(entries) < 2:
         return
     first, last = entries[0], entries[-1]
