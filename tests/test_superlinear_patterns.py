@@ -19,7 +19,6 @@ CUT: Final = {
     "loaders.readers.headings._WORDED": "LONGEST",
     "loaders.readers.headings._SEVERAL": "LONGEST",
     "loaders.readers.headings._STATUS_AFTER": "LONGEST",
-    "loaders.zoning.extraction.measures._BEFORE": 90,
 }
 """Patterns whose time grows faster than their text, which is cut to this length, or to that of a constant."""
 _MOST: Final = 500

@@ -18,7 +18,7 @@ from typing import Final
 from loaders.zoning.extraction.citation_resolution import Index
 from loaders.zoning.extraction.districts import find_in_section, pick_best
 from loaders.zoning.extraction.facts import Facts, find_facts
-from loaders.zoning.extraction.outline import find_label_end
+from loaders.zoning.extraction.lines import find_label_end
 from loaders.zoning.extraction.section_scope import find_code_scopes
 from loaders.zoning.graph.text_findings import find_legends
 from loaders.zoning.readers import input_files

@@ -46,6 +46,7 @@ _SAYS: Final = re.compile(
 )
 _NO_TERM: Final = frozenset({"a", "an", "any", "by", "other", "as", "additional", "express", "to", "all", "such"})
 """Words before "means" where it is a noun, or where the sentence is about something else."""
+_QUOTES: Final = "“”\"‘’' "
 _LONGEST_TERM: Final = 100
 _WORDS: Final = 12
 _LISTED: Final = 3
@@ -91,14 +92,11 @@ def find_definitions(section: Section, above: Sequence[Section] = ()) -> Sequenc
     text = section.text
     lines = list(_lines(text))
     found = list(_all(section, lines, defining=any(_DEFINITIONS.search(each.title) for each in above)))
-    inner = {_after_label(text, each.start, each.end): each.end for each in reversed(section.subsections)}
     result = []
     for place, each in enumerate(found):
         after = each.line + (each.method == "list")
         following = next((next_ for next_ in found[place + 1 : place + 9] if next_.line > after), None)
-        if each.method != "list" and place + 1 < len(found) and found[place + 1].line == each.line:
-            following = found[place + 1]
-        end = _end(text, lines, each, following, inner)
+        end = _end(text, lines, each, len(text) if following is None else lines[following.line][0])
         said = text[each.start : end]
         sure = CUT if said.rstrip().endswith(":") else each.confidence
         result += [
@@ -170,20 +168,24 @@ def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found
         verb = _VERB.match(text, at, end)
         if verb is not None:
             meaning = verb.end() if verb["plain"] else verb.start("verb")
-            return _Found(tuple(terms), _skip(text, meaning, end), line, 0.95 if verb["plain"] else 0.85, "quoted")
+            return _Found(
+                tuple(terms), _strip(text, meaning, end, " ,:")[0], line, 0.95 if verb["plain"] else 0.85, "quoted"
+            )
         if within and (line or text[at:end].strip(" .:,")):
-            return _Found(tuple(terms), _skip(text, at, end, " .:,—–-"), line, 0.85, "quoted")
+            return _Found(tuple(terms), _strip(text, at, end, " .:,—–-")[0], line, 0.85, "quoted")
         return None
     if subject := _SUBJECT.match(text, start, end):
         span = subject.span("term")
         words = text[slice(*span)].split()
         if len(words) <= _WORDS and words[-1].lower() not in _NO_TERM and not _SAYS.search(text, *span):
-            return _Found((span,), _skip(text, subject.end(), end), line, 0.9 if within else 0.7, "means")
+            return _Found((span,), _strip(text, subject.end(), end, " ,:")[0], line, 0.9 if within else 0.7, "means")
     if within and (headed := _HEADED.match(text, start, end)):
         span = headed.span("term")
         said = text[slice(*span)]
         if len(said.split()) <= _WORDS - 2 and not _DEFINING.search(said) and not _SAYS.search(text, *span):
-            return _Found((_unquoted(text, span),), headed.end(), line, 0.75, "headed", headed["dash"] is not None)
+            return _Found(
+                (_strip(text, *span, _QUOTES),), headed.end(), line, 0.75, "headed", headed["dash"] is not None
+            )
     return None
 
 
@@ -192,59 +194,32 @@ def _own_line(text: str, lines: Sequence[tuple[int, int]], number: int) -> _Foun
     start, end = lines[number]
     if number + 1 == len(lines) or end - start > _LONGEST_TERM or not _is_term(text, start, end):
         return None
-    following, stop = lines[number + 1]
-    if stop - following <= _LONGEST_TERM and _is_term(text, following, stop) and number + 2 < len(lines):
-        # Of two such lines, the second is the term if a meaning follows it.
-        after, last = lines[number + 2]
-        if not _is_term(text, after, last) and not text[following].islower():
-            return None
     breaks = list(_BETWEEN.finditer(text, start, end))
     spans = zip([start, *(each.end() for each in breaks)], [*(each.start() for each in breaks), end], strict=True)
-    return _Found(tuple(_unquoted(text, span) for span in spans), following, number, 0.9, "list")
+    return _Found(tuple(_strip(text, *span, _QUOTES) for span in spans), lines[number + 1][0], number, 0.9, "list")
 
 
 def _is_term(text: str, start: int, end: int) -> bool:
     words = text[start:end].rstrip()
-    if (
-        not words
-        or len(words) > _LONGEST_TERM
-        or words[-1] in ".;,:"
-        or words.endswith((" or", " and"))
-        or len(words.split()) > _WORDS
-    ):
+    short = 0 < len(words) <= _LONGEST_TERM and len(words.split()) <= _WORDS
+    if not short or words[-1] in ".;,:" or words.endswith((" or", " and")):
         return False
     return (words[0].isupper() or words[0].isdigit() or words[0] in "“\"'‘") and not _LABEL.match(words + " A")
 
 
-def _end(
-    text: str, lines: Sequence[tuple[int, int]], found: _Found, following: _Found | None, inner: dict[int, int]
-) -> int:
-    """Find the end of a meaning: the end of its subsection, the next term, or the end of its line."""
-    start, end = lines[found.line]
-    if found.method == "list":
-        start, end = lines[found.line + 1]
-    body = _after_label(text, *lines[found.line])
-    limit = _line_start(lines, following) if following is not None else len(text)
-    if following is not None and following.line == found.line:
-        # Two definitions on one line: one sentence each.
-        limit = max(found.start, text.rfind(". ", found.start, following.terms[0][0]) + 1) or following.terms[0][0]
-        return max(found.start, limit)
-    if body in inner and body != lines[found.line][0]:
-        return len(text[: min(inner[body], limit)].rstrip()) if limit - start < 50_000 else min(inner[body], limit)
-    stop, listing = end, False
-    for number in range(found.line + (2 if found.method == "list" else 1), len(lines)):
-        first, last = lines[number]
+def _end(text: str, lines: Sequence[tuple[int, int]], found: _Found, limit: int) -> int:
+    """Find the end of a meaning: that of its line, and of the items and sentences that continue it up to `limit`."""
+    last = found.line + (found.method == "list")
+    listing = False
+    for number in range(last + 1, len(lines)):
+        first, stop = lines[number]
         before = text[lines[number - 1][0] : first].rstrip()[-1:]
         listing = listing or before in (":", "—", "–")
-        goes_on = found.method in ("headed", "list") and _GOES_ON.match(text, first, last)
-        if first >= limit or not (goes_on or (listing and (before != "." or _ITEM.match(text, first, last)))):
+        goes_on = found.method in ("headed", "list") and _GOES_ON.match(text, first, stop)
+        if first >= limit or not (goes_on or (listing and (before != "." or _ITEM.match(text, first, stop)))):
             break
-        stop = last
-    return min(stop, limit)
-
-
-def _line_start(lines: Sequence[tuple[int, int]], found: _Found) -> int:
-    return lines[found.line][0]
+        last = number
+    return min(lines[last][1], limit)
 
 
 def _lines(text: str) -> Iterator[tuple[int, int]]:
@@ -257,16 +232,7 @@ def _after_label(text: str, start: int, end: int) -> int:
     return match.end() if match else start
 
 
-def _skip(text: str, start: int, end: int, characters: str = " ,:") -> int:
-    while start < end and text[start] in characters:
-        start += 1
-    return start
-
-
-def _unquoted(text: str, span: tuple[int, int]) -> tuple[int, int]:
-    start, end = span
-    while start < end and text[start] in "“\"‘' ":
-        start += 1
-    while end > start and text[end - 1] in "”\"’' ":
-        end -= 1
-    return start, end
+def _strip(text: str, start: int, end: int, characters: str) -> tuple[int, int]:
+    """Strip characters from both ends of [start, end)."""
+    words = text[start:end]
+    return start + len(words) - len(words.lstrip(characters)), start + len(words.rstrip(characters))

@@ -173,7 +173,9 @@ def parse_label(words: str, group: str = "") -> DimensionLabel | None:
     if type_ is None:
         return None
     units = [each for each in (find_unit(words), find_unit(group)) if each is not None and allows_unit(type_, each)]
-    if type_ == "density" and re.search(r"\bacre", f"{words} {group}", re.I):
+    if type_ == "floor-area-ratio":
+        units = ["UNITLESS"]
+    elif type_ == "density" and re.search(r"\bacre", f"{words} {group}", re.I):
         units = ["dwelling-per-acre"]
     bound = bound_of(words) or bound_of(group) or _KINDS[type_][1]
     return DimensionLabel(type_, bound, units[0] if units else None, case or None)

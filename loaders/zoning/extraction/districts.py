@@ -99,8 +99,6 @@ _OF_CLASS: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that establish the districts of one class only."""
-_GROUP: Final = re.compile(rf"{_LABEL}(?P<name>[A-Z][A-Za-z /&-]{{2,60}} (?i:districts|zones))[:.]?")
-"""A line that names the class of the districts below it in a list."""
 _ESTABLISHES: Final = re.compile(
     r"\b(?:divided|class\w*|establish\w*|following|these|created?|designated|(?:districts|zones) are)\b", re.IGNORECASE
 )
@@ -404,7 +402,7 @@ def _parse_codes(words: str, *, about: bool) -> Iterator[tuple[str, str]]:
         article = match["letters"] == "A" and name[:1].islower() and not _KIND.search(" ".join(name.split()[:-1]))
         if (word and words[-1] not in "”\"'") or article or not _ABOUT.search(words.replace(match["letters"], "")):
             return
-    elif not (_KIND.search(name) or (about and (not name or name[:1].isupper() or _ABOUT.search(words)))):
+    elif not (about or _KIND.search(name)):
         return
     codes = [match["letters"]] if match["letters"] else _EACH.findall(match["codes"])
     topic = _TOPIC.search(name)
@@ -479,21 +477,17 @@ def _in_lists(section: Section) -> Iterator[District]:
     text = section.text
     run: list[District] = []
     lead: tuple[int, int] | None = None
-    group = ""
     for line in [*re.finditer(r"[^\n]+", text), None]:
-        if line and lead and (named := _GROUP.fullmatch(line[0])):
-            group = named["name"]
-            continue
         one = _parse_item(section, *line.span(), led=lead is not None, within=len(run) > 1) if line else None
         if one is not None:
-            run.append(replace(one, group=group))
+            run.append(one)
             continue
         if len(run) > 1 and sum(bool(_KIND.search(each.name)) for each in run) * 2 >= len(run):
             # A short line after the list may be one more district.
             whole = line is None or len(line[0]) > _LONGEST_NAME or line[0][-1] in ".:"
             listed = lead if whole and _has_count(text, lead, len(run)) else None
             yield from (replace(each, listed=listed) for each in run)
-        run, group = [], ""
+        run = []
         lead = None if line is None else _get_lead(text, line.end())
     for match in _INLINE.finditer(text):
         first, last = match.span("all")

@@ -1,24 +1,53 @@
-"""The lines of a section as a tree: a labelled line is below the one that its label belongs under.
+"""The lines of a section as a tree: a labelled line is below the nearest one before it with another style of label.
 
-A wrapped line is part of the one before it: it begins in the middle of a sentence or of a bracket.
+``(1)`` is below ``(a)``, and ``(b)`` is not. A wrapped line is part of the one before it: it begins in the middle of a
+sentence or of a bracket.
 """
 
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final
 
-from loaders.zoning.extraction.outline import Frame, Outline, find_label_end, is_next
 from loaders.zoning.readers.code_model import Section
 
+_LABEL: Final = re.compile(
+    r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
+    r"|(?:[A-Za-z0-9]{1,2}|[ivx]{3}|[IVX]{3}|\d{3})[.)]|[•*·–-]) ?){1,3}(?=\S)"
+)
+_PARTS: Final = re.compile(r"\d{1,3}[.-]\d")
+_BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
+_ALIKE: Final = str.maketrans(string.ascii_letters, "a" * 26 + "A" * 26)
 _LINE: Final = re.compile(r"[^\n]+")
 _UNFINISHED: Final = re.compile(r"(?:[,(]|\b(?:and|or|of|the|a|an|to|in|for|with|by|on|from))$")
 _ANNOUNCES: Final = re.compile(r"\b(?:following|follows|below)\b", re.I)
 _WORDS_OF_NOTE: Final = 20
 _LONGEST: Final = 4_000
 """Code points of a line whose brackets are counted."""
+
+
+def find_label_end(text: str, start: int, end: int) -> int:
+    """Find the end of the label at the start of the line [start, end)."""
+    label = _LABEL.match(text, start, end)
+    return label.end() if label else start
+
+
+def _style(label: str) -> str:
+    """The style of a label without its letter or number: ``(a)`` equals ``(b)``, but not ``(1)`` or ``i.``"""
+    return re.sub(r"[ivx]+|[a-z]{2,}", "#", re.sub(r"\d+", "1", label)).translate(_ALIKE)
+
+
+def _is_next(label: str, before: str) -> bool:
+    """Check whether a label follows another: ``(b)`` follows ``(a)``, ``2.`` follows ``1.``"""
+    last, this = _BARE.search(before), _BARE.search(label)
+    if last is None or this is None or _BARE.sub("", before) != _BARE.sub("", label):
+        return False
+    if last[0].isdigit() or this[0].isdigit():
+        return last[0].isdigit() and this[0].isdigit() and int(this[0]) == int(last[0]) + 1
+    return len(last[0]) == len(this[0]) == 1 and ord(this[0]) == ord(last[0]) + 1
 
 
 @dataclass(slots=True)
@@ -44,44 +73,48 @@ def parse_lines(section: Section, breaks: Set[int] = frozenset()) -> Sequence[Li
     """Parse the lines of a section outside of its tables into a tree. `breaks` are offsets that end all lists."""
     text = section.text
     tables = [(table.start, table.end) for table in section.tables]
-    outline = Outline[Line]()
     lines: list[Line] = []
     latest: Line | None = None
-    aside: list[Frame[Line]] = []
+    above: list[Line] = []
+    """The lines that the current one is below, outermost first."""
+    aside: list[Line] = []
     """The lines above a note within a list."""
+    left: set[str] = set()
+    """Styles of the labels of the lines above that an unlabelled line ended."""
     table = 0
     broken = False
     for match in _LINE.finditer(text):
-        start, end = (
-            match.start() + len(match[0]) - len(match[0].lstrip()),
-            match.end() - len(match[0]) + len(match[0].rstrip()),
-        )
+        start = match.end() - len(match[0].lstrip())
+        end = match.start() + len(match[0].rstrip())
         while table < len(tables) and tables[table][1] <= start:
             table, broken = table + 1, True
         if start >= end or (table < len(tables) and tables[table][0] <= start):
             continue
         body = find_label_end(text, start, end)
         label = text[start:body].strip()
-        if broken or (match.start() in breaks and not label):
-            outline.leave()  # A labelled line, "(2) In the R-2 District:", stays below those that its label is below.
+        # A labelled line, "(2) In the R-2 District:", stays below those that its label is below.
+        leaves = broken or (match.start() in breaks and not label)
         if broken or match.start() in breaks:
             broken, latest = True, None
         if latest is not None and not label and _goes_on(text, latest, start):
             latest.end = end
             continue
+        if label and aside and _is_next(label, aside[-1].label):
+            above = aside  # a note between two items of a list
+        elif not label and above and above[-1].label:
+            aside = above if _is_note(text, start, end) and not leaves else []
+        if leaves or not label:
+            left = {_style(each.label) for each in above if each.label} or left
+            above = []
         if label:
-            if aside and is_next(label, aside[-1].label):
-                outline.frames[:] = aside  # a note between two items of a list
-            outline.enter(label)
-        elif outline.frames and outline.frames[-1].label:
-            aside = list(outline.frames) if _is_note(text, start, end) else []
-            outline.leave()
-        elif outline.frames:
-            outline.frames.clear()
+            style = _style(label)
+            same = (at for at, each in enumerate(above) if style == _style(each.label) or _is_next(label, each.label))
+            # "4.2" after "4.1" is not below the lines between them.
+            above = above[: next(same, 0 if _PARTS.match(label) and style in left else len(above))]
         latest = Line(start, body, end, label, broken)
         broken = False
-        (outline.frames[-1].value.below if outline.frames else lines).append(latest)
-        outline.push(label, latest)
+        (above[-1].below if above else lines).append(latest)
+        above = [*above, latest]
     return lines
 
 

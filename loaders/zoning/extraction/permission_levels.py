@@ -51,6 +51,12 @@ class UsePermission:
         return _CONFIDENCES[self.method] if self.raw_level else _BLANK
 
 
+def prohibit_unlisted(district: str, text: str, start: int, end: int) -> UsePermission:
+    """Build the permission of the uses that a closed list prohibits, by the sentence at [start, end) of a text."""
+    said = text[start:end].strip()
+    return UsePermission(district, UNLISTED, "notPermitted", said, (), None, start, end, "closed list")
+
+
 INHERITED: Final = re.compile(
     r"(?:(?:any|all|the|those|every) )?(?:other )?(?:of the )?(?:principal |accessory |land )?uses? "
     r"(?:that (?:is|are) )?(?:permitted|allowed|listed)(?: (?:by right|outright|as of right))? (?:in|within) "

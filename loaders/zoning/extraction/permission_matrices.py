@@ -6,20 +6,21 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Final
 
 from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.outline import find_label_end, get_lines_before
+from loaders.zoning.extraction.lines import find_label_end
 from loaders.zoning.extraction.permission_levels import (
     NOT,
-    UNLISTED,
     Level,
     UsePermission,
     find_review,
     is_conditional,
     level_of,
+    prohibit_unlisted,
 )
 from loaders.zoning.readers.code_model import Cell, Section, Table
 
@@ -61,7 +62,6 @@ _MARKED: Final = re.compile(
 )
 """Words before a letter that is named without quotes."""
 _CLOSED: Final = re.compile(r" ?(?:[,;./]|$|(?:and|or)\b)")
-_BESIDE: Final = re.compile(r"\baccessory\b", re.IGNORECASE)
 _USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
 _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[¹²³⁰⁴-⁹]{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)])"
@@ -84,7 +84,6 @@ _CONDITION: Final = re.compile(
     r"|(?:that|which|but|and)(?: first| also)? (?:requires?|needs?))\b.*",
     re.IGNORECASE,
 )
-_YES_OR_NO: Final = re.compile(r"\W*(?:yes|no)\W*", re.IGNORECASE)
 _PART: Final = re.compile(r"[;,] ?(?:and |or |but )?")
 _DASHES: Final = frozenset(("-", "–", "—"))
 _ENDS: Final = " .,;:|/=–—-()"
@@ -100,8 +99,6 @@ _LETTERS_SHARE: Final = 0.6
 """Minimum share of letters among non-empty cells in a matrix of uses."""
 _GROUP: Final = 80
 """Longest heading of a group of rows, in code points."""
-_LINES_ABOVE: Final = 3
-"""Lines above a table that may be its header, or the heading of its first group of rows."""
 _AROUND: Final = 4_000
 """Code points before and after a table that are searched for its legend and notes."""
 
@@ -178,17 +175,12 @@ def _parse_matrix(section: Section, table: _Joined, known: Mapping[str, District
     grid = table.grid()
     columns = naming.find_column_codes(grid, known)
     if columns is None:
-        turned = [
-            [row[place] if place < len(row) else None for row in grid] for place in range(len(grid[0]) if grid else 0)
-        ]
-        columns = naming.find_column_codes(turned, known)
-        grid = turned if columns is not None else grid
-    if columns is None and (above := _find_header_above(section, table, known)):
-        columns = -1, above
+        grid = [*zip_longest(*grid)]
+        columns = naming.find_column_codes(grid, known)
     if columns is None:
         return None
     header, districts = columns
-    if header >= 0 and is_header_short(grid, header + 1):
+    if is_header_short(grid, header + 1):
         return None
     cells = [row[place] for row in grid[header + 1 :] for place in districts if place < len(row)]
     words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
@@ -212,7 +204,7 @@ def _in_matrix(
     notes = find_notes(section, table)
     last, names = max(districts), _names(grid, header, min(districts))
     unread: set[str] = set()
-    places: dict[str, UsePermission] = {}
+    told_of: set[str] = set()
     groups: Sequence[str] = ()
     grouped = indented = False
     for row in grid[header + 1 :]:
@@ -238,14 +230,10 @@ def _in_matrix(
                     found = list(_parse_cell(section, use, cell, code, legend, notes, told))
                     if not found and cell.text.strip() and len({each.start for each in own}) > 1:
                         unread.add(code)
-                    for each in found:
-                        places[code] = each
-                        yield replace(each, group=" | ".join(groups))
+                    told_of.update(each.district for each in found)
+                    yield from (replace(each, group=" | ".join(groups)) for each in found)
     if (sentence := _find_prohibition(section.text)) is not None:
-        start, end = sentence
-        words = section.text[start:end]
-        for code in places.keys() - unread:
-            yield UsePermission(code, UNLISTED, "notPermitted", words, (), None, start, end, "closed list")
+        yield from (prohibit_unlisted(code, section.text, *sentence) for code in sorted(told_of - unread))
 
 
 def _enter_group(groups: Sequence[str], words: str, *, within: bool) -> Sequence[str]:
@@ -276,16 +264,6 @@ def is_header_short(grid: Sequence[Sequence[Cell | None]], header: int) -> bool:
     ends = [max((place for place, cell in enumerate(row) if cell is not None), default=-1) for row in grid]
     below = Counter(ends[header:]).most_common(1)
     return bool(below) and max(ends[:header], default=-1) < below[0][0]
-
-
-def _find_header_above(section: Section, table: _Joined, known: Mapping[str, District]) -> Mapping[int, Sequence[str]]:
-    """Find the districts of the columns in a line above a table: ``USE RA VR VC``. In a PDF it may be plain text."""
-    width = len(table.rows[0]) if table.rows else 0
-    for line in reversed(get_lines_before(section.text, table.start, _LINES_ABOVE)):
-        codes = line.split()[1 - width :] if width > 2 else []
-        if len(codes) == width - 1 and len(line.split()) >= width and all(code in known for code in codes):
-            return {place: [code] for place, code in enumerate(codes, 1)}
-    return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,14 +325,12 @@ def _parse_legend(section: Section, table: _Joined, words: Sequence[str], legend
 
 def _level_of_meaning(meaning: str) -> Level | None:
     """Parse the meaning of a letter into a level. A use by right is one even if a board reviews its plan."""
-    if _YES_OR_NO.fullmatch(meaning):
-        return "byRight" if meaning.strip(_ENDS).casefold() == "yes" else "notPermitted"
     by_right = _RIGHT.search(meaning) or (_REVIEW.search(meaning) and level_of(meaning) == "byRight")
     if by_right and not NOT.search(meaning) and not is_conditional(meaning):
         return "byRightWithConditions" if _CONDITION.search(meaning) else "byRight"
     if _is_contradictory(meaning):
         return None
-    return level_of(f"{meaning} uses") or ("byRightWithConditions" if _BESIDE.search(meaning) else None)
+    return level_of(f"{meaning} uses")
 
 
 def _is_contradictory(meaning: str) -> bool:

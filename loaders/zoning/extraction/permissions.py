@@ -18,12 +18,12 @@ from loaders.zoning.extraction.lines import Line, parse_lines
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.permission_levels import (
     INHERITED,
-    UNLISTED,
     Level,
     UsePermission,
     find_review,
     is_conditional,
     level_of,
+    prohibit_unlisted,
 )
 from loaders.zoning.extraction.permission_matrices import find_in_matrices
 from loaders.zoning.extraction.section_scope import Places, Scope, is_place
@@ -32,6 +32,7 @@ from loaders.zoning.extraction.use_items import (
     CUT,
     DIMENSION,
     EXCEPTS,
+    HISTORY_NOTE,
     LIMITS,
     LONGEST_ITEM,
     MEMBERS,
@@ -91,7 +92,6 @@ _GROUPS: Final = re.compile(
     r"|\bactivities)[.:]?$",
     re.I,
 )
-_HISTORY: Final = re.compile(r" ?[(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]{0,400}+$")
 _LONGEST_REFERENCE: Final = 300
 _LONGEST_LEAD: Final = 2_500
 
@@ -138,7 +138,7 @@ class _Lists:
             return []
         title = self._section.title.strip(" .:")
         root = parse_heading(title, self._known)
-        if root is None and NOT_USES.search(title) and not _is_of_district(title):
+        if root is None and NOT_USES.search(title) and not PLACE_WORD.search(title):
             root = Lead(None, title)
         self._read_lines(parse_lines(self._section, self._places.starts), root, None)
         return [*self._found, *self._close()]
@@ -219,8 +219,6 @@ class _Lists:
         head = re.split(r"(?<=[a-z)]{2})[.:](?: |$)| ?[–—](?= ?\S)", words, maxsplit=1)[0]
         heading = parse_heading(head.strip(" .:"), self._known) if len(head) <= 160 else None
         rest = start + len(head) + len(words[len(head) :]) - len(words[len(head) :].lstrip(" .:–—"))
-        if heading is None and (whole := parse_heading(words.strip(" .:"), self._known)) is not None:
-            heading, rest = whole, end
         lead = None if heading is None else settle(heading, above)
         sentence = self._parse_sentences(rest if heading else start, end, lead or above)
         if sentence is not None:
@@ -285,7 +283,7 @@ class _Lists:
     def _read_item(self, line: Line, lead: Lead) -> Lead | None:
         """Read an item of a list. Returns the lead of the lines below it."""
         text, start = self._text, line.body
-        note = _HISTORY.search(text, start, line.end)
+        note = HISTORY_NOTE.search(text, start, line.end)
         end = note.start() if note else line.end
         words = text[start:end].rstrip()
         if line.below:
@@ -386,10 +384,5 @@ class _Lists:
         """Yield the uses that a closed list prohibits, for each district whose lists in the section are read whole."""
         for code, each in self._lists.items():
             if not each.missed and each.told:
-                for first, last in sorted(each.closes - self._open)[:1]:
-                    said = self._text[first:last].strip()
-                    yield UsePermission(code, UNLISTED, "notPermitted", said, (), None, first, last, "closed list")
-
-
-def _is_of_district(title: str) -> bool:
-    return bool(PLACE_WORD.search(title))
+                for sentence in sorted(each.closes - self._open)[:1]:
+                    yield prohibit_unlisted(code, self._text, *sentence)

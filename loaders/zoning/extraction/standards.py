@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from loaders.zoning.extraction.dimensions import (
-    STOREY,
-    Bound,
+    DimensionLabel,
     Standard,
     allows_unit,
     bound_of,
@@ -27,10 +26,10 @@ from loaders.zoning.extraction.districts import (
     parse_leading_codes,
 )
 from loaders.zoning.extraction.lines import Line, parse_lines
-from loaders.zoning.extraction.measures import Measure, find_measures, find_ratios
+from loaders.zoning.extraction.measures import Measure, find_measures, parse_measure
 from loaders.zoning.extraction.section_scope import Places, Scope, is_place
 from loaders.zoning.extraction.table_standards import find_in_tables
-from loaders.zoning.extraction.use_items import split_sentences
+from loaders.zoning.extraction.use_items import HISTORY_NOTE, VERB, sentences_of
 from loaders.zoning.readers.code_model import Section
 
 _OTHER: Final = re.compile(
@@ -57,7 +56,7 @@ _GENERIC: Final = re.compile(
     r"|requirements?"
     r"|regulations?|restrictions|limitations|development|site|building|general|provisions|minimum|maximum|and|or"
     r"|the|of|for|placement|space|size|following|shall|apply|are|as follows|limits?|open|main|principal|location"
-    r"|required|residential|in|district|zone|this|all|any|each|no|every|such|land|parcels?|uses|structures?)\b)+",
+    r"|required|residential|an?|buildings?|in|district|zone|this|all|any|each|no|every|such|land|parcels?|uses|structures?)\b)+",
     re.I,
 )
 _PLACE: Final = re.compile(
@@ -67,9 +66,6 @@ _OF_BUILDINGS: Final = re.compile(
     r"(?:in )?(?:all |an? |any |each |the )?(?P<what>(?:[\w-]+ ){0,5}(?:dwellings?"
     r"|houses|developments?|buildings?|uses))",
     re.I,
-)
-_VERB: Final = re.compile(
-    r"\b(?:shall|must|may|will|can|is|are|be|has|have|applies|apply|means|requires?|exceeds?)\b", re.I
 )
 _FOR: Final = re.compile(r"^(?:for |in the case of )(?:an? |all |any |each |the )?(?P<what>[^:;]{2,80}?)[:,]? *$", re.I)
 _MAIN: Final = re.compile(
@@ -87,10 +83,14 @@ _AFTER: Final = re.compile(
 )
 _OF: Final = re.compile(r" ?(?:of|per|/|for (?:each|every)|times|x|by \d)\b", re.I)
 _OF_LOT: Final = re.compile(r" ?of (?:the )?(?:total |gross |net )?(?:lot|site|parcel)(?: area)?\b", re.I)
+_BOUND_LAST: Final = re.compile(
+    r"\b(?:not (?:less|more|greater) than|at least|no (?:less|more) than|not to exceed|up to)\W*$", re.I
+)
+_BARE: Final = re.compile(r"(?P<label>[^:]{3,80}): ?(?P<number>[\d.,]*\d)\W*")
+_USES: Final = re.compile(r"\b(?:permitted|special|conditional|other|principal) uses?\b", re.I)
 _BOUND_FIRST: Final = re.compile(r"^(?:(?:minimum|maximum|or (?:less|more)),? ?)+", re.I)
 _NOTE: Final = re.compile(r"[(\[]?(\d{1,2}|[*†‡]{1,3})[)\]]?")
 _STOREYS: Final = re.compile(r"[ ,]*(?:or|and|/|\() ?$", re.I)
-_HISTORY: Final = re.compile(r" ?[(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]{0,400}+$")
 _PARTS: Final = re.compile(r"(?<=[a-z)%])[.;] (?=[A-Z])(?<!sq\. )(?<!ft\. (?=[a-z]))")
 """The end of one label and value before the next: ``Front: 30 feet. Side: 10 feet.``"""
 _LONGEST: Final = 600
@@ -132,24 +132,13 @@ def _find_in_lines(
     section: Section, known: Mapping[str, District], above: Sequence[Section], places: Places
 ) -> Iterator[Standard]:
     """Yield the standards in the label lines of a section."""
-    titles = [section.title, *(each.title for each in above)]
-    if (
-        not known
-        or any(_OTHER.search(_strip_names(title, known)) for title in titles)
-        or not (_STANDARDS.search(section.title) or codes_in_title(section.title, known))
-    ):
-        return
+    # "M-1 Light Manufacturing District" is not about lights.
+    names = re.compile("|".join(re.escape(each.name) for each in known.values() if each.name) or "(?!)", re.I)
     title = section.title.strip(" .:")
-    group = title if parse_label(title) is not None else ""
-    yield from _read_lines(section, known, places, parse_lines(section, places.starts), _Path(group))
-
-
-def _strip_names(title: str, known: Mapping[str, District]) -> str:
-    """Strip the names of districts from a heading: ``M-1 Light Manufacturing District`` is not about lights."""
-    for each in known.values():
-        if each.name and each.name.casefold() in title.casefold():
-            title = re.sub(re.escape(each.name), " ", title, flags=re.IGNORECASE)
-    return title
+    about = _STANDARDS.search(title) or codes_in_title(title, known)
+    if about and not any(_OTHER.search(names.sub(" ", each)) for each in (title, *(one.title for one in above))):
+        group = title if parse_label(title) is not None else ""
+        yield from _read_lines(section, known, places, parse_lines(section, places.starts), _Path(group))
 
 
 def _read_lines(
@@ -157,112 +146,81 @@ def _read_lines(
 ) -> Iterator[Standard]:
     text, current = section.text, path
     for line in lines:
-        note = _HISTORY.search(text, line.body, line.end)
-        end = note.start() if note else line.end
-        words = text[line.body : end].rstrip()
+        note = HISTORY_NOTE.search(text, line.body, line.end)
+        words = text[line.body : note.start() if note else line.end].rstrip()
         if line.breaks:
             current = path
         holds = current if not line.label else path
-        read = False
+        found: list[Standard] = []
         if holds.told and len(words) <= _LONGEST:
-            first, at = line.body, line.body + len(words)
+            first, last = line.body, line.body + len(words)
             named, stop = parse_leading_codes(words, known)
             if named and words[stop : stop + 1] in (":", " ") and any(len(code) > 1 for code in named):
                 first += stop + 1
             codes = named or places.at(line.start)
-            for part in [*_PARTS.finditer(text, first, at), None] if codes else []:
-                stop_of_part = part.start() if part else at
-                if part and not any(find_measures(text, first, stop_of_part)):
-                    continue  # "Building coverage. Forty percent"
-                for each in _read_line(text, first, stop_of_part, holds, codes):
-                    read = True
-                    yield each
-                first = part.end() if part else at
-        headed = bool(line.below) or words.endswith(":")
+            for end in [*(part.start() for part in _PARTS.finditer(text, first, last)), last] if codes else []:
+                if end == last or any(find_measures(text, first, end)):  # not "Building coverage. Forty percent"
+                    found += _read_line(text, first, end, holds, codes)
+                    first = end + 2
+        yield from found
         general = not line.label and _GENERIC.fullmatch(words) is not None and parse_label(words) is None
-        below = holds if read else _parse_head(words, path if general else holds, known, headed=headed)
-        heads = words.endswith(":") or (len(words.split()) <= _HEAD_WORDS and not _VERB.search(words))
-        if not line.label and not read and not line.below and heads:
+        below = holds if found else _parse_head(words, path if general else holds, known)
+        heads = words.endswith(":") or (len(words.split()) <= _HEAD_WORDS and not VERB.search(words))
+        if heads and not (line.label or found or line.below):
             current = below
         if line.below:
             yield from _read_lines(section, known, places, line.below, below)
 
 
-def _is_general(subject: str) -> bool:
-    """Whether the subject of a lead is all lots and buildings of a district: ``In the R-1 District, structures``."""
-    rest = _PLACE.sub(" ", subject)
-    return bool(_GENERIC.fullmatch(f"{rest} ")) and not _OTHER.search(subject)
-
-
-def _parse_head(words: str, path: _Path, known: Mapping[str, District], *, headed: bool) -> _Path:
+def _parse_head(words: str, path: _Path, known: Mapping[str, District]) -> _Path:
     """Parse a line without a value as the heading of the lines below it."""
-    *_, last = split_sentences(words, 0, len(words)) if headed else [(0, len(words))]
-    said = words[slice(*last)].strip() if _VERB.search(words, *last) else words
+    words = " ".join(words.split())
+    said = sentences_of(words)[-1]
     head = re.split(r"(?<=[a-z)]{2})[.:](?: |$)", said, maxsplit=1)[0].strip(" .:")
-    if (verb := _VERB.search(head)) and headed and _is_general(head[: verb.start()]):
-        return path
-    if verb and headed and (of := _OF_BUILDINGS.fullmatch(_PLACE.sub(" ", head[: verb.start()]).strip(" ,"))):
-        return replace(path, what=of["what"]) if not _OTHER.search(of["what"]) else replace(path, told=False)
-    if verb:
-        lead = re.sub(r"\b(?:shall be|are|is|must be)\b.*$", "", head)
-        return (
-            path
-            if headed and _GENERIC.fullmatch(head)
-            else replace(
-                path, told=path.told and parse_label(lead) is not None, group=lead if parse_label(lead) else path.group
-            )
-        )
+    if verb := VERB.search(head):
+        subject = _PLACE.sub(" ", head[: verb.start()]).strip(" ,")
+        if _OTHER.search(subject):
+            return replace(path, told=False)
+        if _GENERIC.fullmatch(f"{subject} "):
+            return path
+        of = _OF_BUILDINGS.fullmatch(subject)
+        return replace(path, what=of["what"]) if of else replace(path, told=False)
     if _OTHER.search(head):
         return replace(path, told=False)
-    if parse_label(head, path.group) is not None or parse_label(head) is not None:
-        return replace(path, group=head if parse_label(head) else f"{head} {path.group}")
-    if is_place(words, known):
+    if parse_label(head) is not None:
+        return replace(path, group=head)
+    if parse_label(head, path.group) is not None:
+        return replace(path, group=f"{head} {path.group}")
+    if is_place(words, known) or _GENERIC.fullmatch(head):
         return path
-    if re.search(r"\b(?:permitted|special|conditional|other|principal) uses?\b", head, re.I):
+    if _USES.search(head):
         return replace(path, what=head)
-    if _GENERIC.fullmatch(head):
-        return path
-    if match := _FOR.match(head):
-        return replace(path, what=match["what"])
-    return replace(path, told=False)
+    of = _FOR.match(head)
+    return replace(path, what=of["what"]) if of else replace(path, told=False)
 
 
 def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str]) -> Iterator[Standard]:
     """Read one line [start, end)."""
-    given = list(find_measures(text, start, end))
-    ratio = re.match(r"(?:(?:max|min)(?:imum|\.)? )?(?:floor area ratio|f\.?a\.?r\.?)\b", text[start:end], re.I)
-    if ratio and not given:
-        given = list(find_ratios(text, start, end, []))
-    if not given:
+    given = list(find_measures(text, start, end)) or _find_bare(text, start, end, path)
+    before = text[start : given[0].start].strip() if given else ""
+    if not given or VERB.search(before) or len(before.split()) > _BEFORE or _OTHER.search(before):
         return
-    first = given[0]
-    before = text[start : first.start].strip()
-    if _VERB.search(before) or len(before.split()) > _BEFORE or _OTHER.search(before):
+    label, what = _find_label(before, path)
+    if label is None or not allows_unit(label.type, given[0].unit):
         return
-    after = text[first.end : end]
-    label, what, case = _find_label(before, path)
-    if label is None:
-        return
-    type_, bound = label
-    if not allows_unit(type_, first.unit) or first.value is None:
-        return
-    if first.unit == "PERCENT" and _OF.match(after) and not _OF_LOT.match(after):
-        return
+    told = given[:1]
+    after = text[given[0].end : end]
     if share := _OF_LOT.match(after):
         after = after[share.end() :]
-    second: Measure | None = None
-    if (
-        type_ == "building-height"
-        and len(given) > 1
-        and _STOREYS.fullmatch(text[first.end : given[1].start])
-        and {first.unit, given[1].unit} & {STOREY}
-        and first.unit != given[1].unit
+    elif (
+        len(given) > 1
+        and _STOREYS.fullmatch(text[given[0].end : given[1].start])
+        and given[0].unit != given[1].unit
+        and allows_unit(label.type, given[1].unit)
     ):
-        second = given[1]
-        after = text[second.end : end].lstrip(" )")
-    elif _OF.match(after):
-        return
-    rest = _AFTER.match(after)
+        told = given[:2]
+        after = text[given[1].end : end].lstrip(" )")
+    rest = None if _OF.match(after) else _AFTER.match(after)
     if rest is None:
         return
     behind = _BOUND_FIRST.sub("", (rest["case"] or "").strip(" ,;.("))
@@ -272,37 +230,33 @@ def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str
         behind = said[1]
     if what is None and (of := _FOR.match(behind)) and not any(find_measures(behind)):
         what, behind = of["what"], ""
-    conditions = [each for each in (case, behind) if each and re.search(r"[^\W\d]", each)]
-    bound = bound_of(after[:_NEAR]) or bound_of(before) or bound
-    for each in (first, second):
-        if each is not None and each.value is not None:
+    conditions = [each for each in (label.case, behind) if each and re.search(r"[^\W\d]", each)]
+    bound = bound_of(f"{before} {after[:_NEAR]}") or label.bound
+    for each in told:
+        if each.value is not None:
             yield Standard(
-                tuple(codes), type_in_unit(type_, each.unit), before.strip(" :.") or path.group, bound,
+                tuple(codes), type_in_unit(label.type, each.unit), before.strip(" :.") or path.group, bound,
                 text[each.start : each.end], each.value, each.unit, what, conditions, each.start, each.end, "label",
             )  # fmt: skip
 
 
-def _find_label(before: str, path: _Path) -> tuple[tuple[str, Bound] | None, str | None, str | None]:
-    """Find the dimension that the words before a value, and the headings above, name; the use; and the case."""
-    words = re.sub(
-        r"\b(?:not (?:less|more|greater) than|at least|no (?:less|more) than|not to exceed|up to)\W*$",
-        "",
-        before.strip(" :–—-."),
-        flags=re.I,
-    ).strip(" :–—-.,")
+def _find_bare(text: str, start: int, end: int, path: _Path) -> Sequence[Measure]:
+    """Find the number of a line whose label has its unit: ``Floor area ratio: 0.45``, ``Lot area (sq. ft.): 6,000``."""
+    bare = _BARE.fullmatch(text, start, end)
+    label = parse_label(bare["label"], path.group) if bare else None
+    given = parse_measure(bare["number"], label.unit) if bare and label else None
+    return [replace(given, start=bare.start("number"), end=bare.end("number"))] if bare and given else []
+
+
+def _find_label(before: str, path: _Path) -> tuple[DimensionLabel | None, str | None]:
+    """Find the dimension that the words before a value, and the headings above, name, and the use."""
+    words = _BOUND_LAST.sub("", before.strip(" :–—-.")).strip(" :–—-.,")
     words = re.sub(r"^(?:an?|the)\b ", "", words, flags=re.I)
     group = parse_label(path.group) if path.group else None
     if group is not None and (of := _FOR.match(words)):
-        return (group.type, group.bound), of["what"], group.case
+        return group, of["what"]
     if words and (own := parse_label(words, path.group)) is not None:
-        return (own.type, own.bound), path.what, own.case
-    if (split := re.match(r"(?P<head>[^.:]{3,60})[.:] (?P<rest>.+)$", words)) and (
-        own := parse_label(split["head"], path.group)
-    ):
-        of = _FOR.match(split["rest"])
-        return ((own.type, own.bound), of["what"], own.case) if of else (None, None, None)
-    if group is None:
-        return None, None, None
+        return own, path.what
     if not words or _MAIN.fullmatch(words):
-        return (group.type, group.bound), path.what or (words or None), group.case
-    return None, None, None
+        return group, path.what or words or None
+    return None, None

@@ -22,8 +22,7 @@ from loaders.zoning.extraction.dimensions import (
     type_in_unit,
 )
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.measures import Measure, find_unit, parse_measure
-from loaders.zoning.extraction.outline import get_lines_before
+from loaders.zoning.extraction.measures import Measure, parse_measure
 from loaders.zoning.extraction.permission_matrices import find_notes, is_header_short, is_matrix, strip_marks
 from loaders.zoning.extraction.section_scope import Places
 from loaders.zoning.readers.code_model import Cell, Section, Table
@@ -54,6 +53,7 @@ _REFERENCE: Final = re.compile(
     r"\b(?:section|sec|chapter|article|page|ordinance|file|no|map|date|year|adopted)\b|§", re.I
 )
 _VERB: Final = re.compile(r"\b(?:shall|must|may|is|are|will|has|have)\b|[.;]$", re.I)
+_LONGEST_LINE: Final = 400
 _WORDS_OF_CAPTION: Final = 12
 _CAPTION: Final = 120
 _HEADERS: Final = 4
@@ -103,7 +103,7 @@ class _Reader:
         grid = self._grid
         if not grid or len(grid[0]) < 2:
             return
-        header = self._count_header_rows()
+        header = min(self._table.header_rows or 1, len(grid) - 1)
         if header and is_header_short(grid, header):
             return
         labels = self._count_label_columns(header)
@@ -120,13 +120,6 @@ class _Reader:
                 codes = column.codes if by_column else row.codes if by_row else self._around
                 if cell is None or not codes or not cell.text.strip():
                     continue
-                if (
-                    place + 1 < len(grid[number])
-                    and place > labels
-                    and grid[number][place - 1] is cell
-                    and not by_column
-                ):
-                    continue
                 yield from self._read_cell(cell, row, column, codes)
 
     def _is_of_numbers(self, rows: Iterable[int], columns: Iterable[int]) -> bool:
@@ -134,21 +127,6 @@ class _Reader:
         cells = [cell for number in rows for place in columns if (cell := self._grid[number][place]) is not None]
         words = [cell.text.strip() for cell in cells if cell.text.strip()]
         return sum(each[0].isdigit() for each in words) * 3 >= max(len(words), 1)
-
-    def _count_header_rows(self) -> int:
-        """Count the header rows: as marked, else the rows before the first value."""
-        grid = self._grid
-        if self._table.header_rows:
-            return min(self._table.header_rows, len(grid) - 1)
-        for number, row in enumerate(grid[:_HEADERS]):
-            if any(
-                cell is not None
-                and re.match(r"[\d.]+(?!\w*-)", cell.text)
-                and not naming.codes_in_title(cell.text, self._known)
-                for cell in row[1:]
-            ):
-                return number
-        return min(1, len(grid) - 1)
 
     def _count_label_columns(self, header: int) -> int:
         """Count the columns at the left that contain labels: most of their cells are no numbers."""
@@ -208,29 +186,20 @@ class _Reader:
             marks.append(mark[1])
             words = words[: mark.start()].strip()
         codes, rest = self._codes(words)
-        if not codes and outer:
-            codes, _ = self._codes(told[-2] if len(told) > 1 else group, titled=len(told) > 1)
-            rest = words if codes else rest
         return _Head(words, outer, codes, rest, marks)
 
-    def _codes(self, words: str, *, titled: bool = True) -> tuple[Sequence[str], str]:
-        """Parse the districts at the start of a header. Also returns the rest of it.
-
-        Without `titled`, the name of a district alone is none: a group of rows, ``Office Building``, may be of uses.
-        """
-        if not words or not self._known:
+    def _codes(self, words: str) -> tuple[Sequence[str], str]:
+        """Parse the districts at the start of a header. Also returns the rest of it."""
+        if not self._known:
             return (), words
         codes, end = naming.parse_leading_codes(words, self._known)
         if codes and not re.match(r"[\w’'/.]", words[end : end + 1]):
             return codes, words[end:].strip(" :,–—-")
-        named = (
-            naming.codes_in_title(words, self._known) if re.search(r"\b(?:districts?|zones?)\b", words, re.I) else ()
-        )
-        if named or words in self._known:
-            return named or (words,), ""
         plain = naming.plain_name(words)
         alike = [code for code, each in self._known.items() if plain and naming.plain_name(each.name) == plain]
-        return (alike, "") if titled and len(alike) == 1 else ((), words)
+        if not alike and re.search(r"\b(?:districts?|zones?)\b", words, re.I):
+            alike = [*naming.codes_in_title(words, self._known)]
+        return (alike, "") if len(alike) == 1 else ((), words)
 
     def _read_cell(self, cell: Cell, row: _Head, column: _Head, codes: Sequence[str]) -> Iterator[Standard]:
         raw = strip_marks(self._section, cell).strip()
@@ -249,8 +218,7 @@ class _Reader:
             yield self._make(cell, raw, label, given, headers, codes, others, conditions)
         elif label is not None and (pair := self._split_pair(raw, label, row, column)):
             for part, of, value in pair:
-                rest = [each for each in others if not _PAIR.search(each)]
-                yield self._make(cell, part, label, value, headers, codes, [of, *rest], conditions)
+                yield self._make(cell, part, label, value, headers, codes, [of, *others], conditions)
         elif not _REFERENCE.search(headers):
             whole = cell.text.strip()
             yield Standard(
@@ -260,46 +228,28 @@ class _Reader:
 
     def _find_dimension(self, row: _Head, column: _Head) -> tuple[DimensionLabel | None, list[str]]:
         """Find the dimension that the headers of a cell name, and the words of the header that does not."""
-        of_row = parse_label(row.rest or row.words, row.group)
-        of_column = parse_label(column.rest if column.codes else column.words, column.group)
-        above = column.group or self._caption
-        if of_row is None and of_column is None and above and not row.group:
-            of_row = parse_label(row.words, above)
-            of_column = None if of_row else parse_label(column.words, self._caption)
-        if of_row is None and of_column is not None and of_column.type == "setback":
-            side = parse_label(row.words, "setbacks")
-            if side is not None and side.type.endswith("setback"):
-                case = " ".join(each for each in (side.case, of_column.case) if each)
-                return replace(of_column, type=side.type, case=case or None), []
+        of_row = parse_label(row.rest or row.words, row.group or self._caption)
+        of_column = parse_label(column.rest if column.codes else column.words, column.group or self._caption)
+        side = parse_label(row.words, "setbacks") if of_column is not None and of_column.type == "setback" else None
+        if of_column is not None and side is not None and side.type.endswith("-setback"):
+            case = " ".join(each for each in (side.case, of_column.case) if each)
+            return replace(of_column, type=side.type, case=case or None), []
         if of_row is not None and of_column is not None:
-            if of_row.type == "setback" or of_column.type == "setback":
-                more = of_column if of_row.type == "setback" else of_row
-                return (more, []) if more.type.endswith("setback") else (None, [])
             return None, []
         if of_row is not None:
             return of_row, [column.rest if column.codes else column.words]
-        if of_column is not None:
-            return of_column, [row.rest if row.codes else row.path]
-        return None, []
+        return of_column, [row.rest if row.codes else row.path] if of_column else []
 
     def _parse_value(self, raw: str, label: DimensionLabel) -> Measure | None:
         """Parse a cell as one measure of a dimension."""
-        unit = label.unit or self._find_unit(label.type)
-        given = parse_measure(raw, unit)
+        given = parse_measure(raw, label.unit)
         if given is None or given.value is None:
             return None
-        if given.unit == "dwelling" and label.type == "density" and label.unit == "dwelling-per-acre":
-            return Measure(given.start, given.end, given.raw, given.value, "dwelling-per-acre")
+        if given.unit == "dwelling" and label.unit == "dwelling-per-acre":
+            return replace(given, unit="dwelling-per-acre")
         if not allows_unit(label.type, given.unit):
             return None
         return given
-
-    def _find_unit(self, type_: str) -> str | None:
-        """Find the unit of the bare numbers of a dimension: that of the caption, or that of a ratio."""
-        if type_ == "floor-area-ratio":
-            return "UNITLESS"
-        unit = find_unit(self._caption)
-        return unit if unit is not None and allows_unit(type_, unit) else None
 
     def _split_pair(
         self, raw: str, label: DimensionLabel, row: _Head, column: _Head
@@ -354,7 +304,7 @@ class _Reader:
 
 def _find_caption(section: Section, table: Table) -> str:
     """Find the caption of a table in the line above it, if it is a short one without a verb."""
-    (line,) = get_lines_before(section.text, table.start, 1)[-1:] or [""]
+    line = section.text[max(0, table.start - _LONGEST_LINE) : table.start].rstrip().rpartition("\n")[2]
     return line.strip() if len(line.split()) <= _WORDS_OF_CAPTION and not _VERB.search(line) else ""
 
 

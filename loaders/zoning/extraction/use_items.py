@@ -99,6 +99,7 @@ PLACE_WORD: Final = re.compile(r"\b(?:districts?|zones?)\b", re.I)
 _SEMICOLON: Final = re.compile(r"; ?(?:(?:and|or|and/or) )?")
 _COMMA: Final = re.compile(r",? (?:and|or) (?=[^,]{0,300}$)|, ?")
 _PLURAL: Final = re.compile(r"[a-z]{2,}(?<![su])s|agriculture|forestry|horticulture|farming", re.I)
+HISTORY_NOTE: Final = re.compile(r" ?[(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]{0,400}+$")
 _ENDS: Final = " ;,."
 _WORDS_OF_NAME: Final = 24
 LONGEST_ITEM: Final = 3_000

@@ -42,6 +42,9 @@ _MIXED: Final = re.compile(
     r"(?:,? and/or |, | and |/| or | & )(?:permitted|conditional|special|prohibited)\b",
     re.I,
 )
+_KINDS_OF_USES: Final = re.compile(
+    r"(?:(?:principal|primary|main|accessory|temporary|and|or|land|buildings|structures|uses?)\W*)+", re.I
+)
 _PROCEDURE: Final = re.compile(r"(?:(?:special|conditional|administrative|use|the|an?|and|or)\W+)+permits?", re.I)
 """A heading about permits, and not about the uses that need one."""
 ACCESSORY: Final = re.compile(r"\b(?:accessory|temporary|incidental)\b", re.I)
@@ -70,8 +73,6 @@ _OTHER_LIST: Final = re.compile(
 )
 """A sentence that announces a list of something else than uses."""
 FOLLOWING: Final = re.compile(r"\W*the following\b", re.I)
-_NO: Final = re.compile(r"\b(?:no|nor|not|none)\b", re.I)
-_EXCEPT: Final = re.compile(r"\b(?:except|other than|but|unless)\b", re.I)
 _ONLY: Final = re.compile(r"\bonly\b(?! (?:if|when|where|upon|by|as|after|with|in)\b)|\bno others?\b", re.I)
 _NO_OTHER: Final = re.compile(r" ?,? ?\b(?:and|but) no others?(?: uses?)?\b", re.I)
 _PROHIBITS: Final = re.compile(
@@ -142,17 +143,7 @@ def parse_heading(words: str, known: Mapping[str, District]) -> Lead | None:
         and not re.search(r"\b(?:subject to|with|under)\b", match[0], re.I)
     ):
         return None
-    level = (
-        level_of(match[0])
-        if not re.fullmatch(
-            r"(?:(?:principal|primary|main|accessory|temporary|and|or|land|buildings|structures|uses?)\W*)+",
-            match[0],
-            re.I,
-        )
-        else None
-    )
-    if level == "byRightWithConditions" and is_conditional(match[0]):
-        level = "conditional"
+    level = None if _KINDS_OF_USES.fullmatch(match[0]) else level_of(match[0])
     if ACCESSORY.search(match[0]):
         conditions = (match[0].strip(), *conditions)
     if level is None and _ACCESSORY_USES.match(match[0]):
@@ -185,24 +176,21 @@ def parse_sentence(said: str, first: int, last: int, known: Mapping[str, Distric
         limit = None
     whole = _NO_OTHER.sub("", said)
     plain = whole if limit is None or _APPROVED.search(limit[0]) else whole.replace(limit[0], "")
-    exclusive = _is_exclusive(plain)
-    closes = (first, last) if exclusive or _ONLY.search(said) or whole != said else None
-    if exclusive:
-        level: Level | None = "conditional" if is_conditional(plain) else "byRight"
-    elif _PROHIBITS.search(plain):
+    closes = (first, last) if _ONLY.search(said) or whole != said else None
+    level: Level | None = None
+    if _PROHIBITS.search(plain):
         if re.search(r"\b(?:except|unless|other than|but)\b", plain, re.I):
             return BLOCKED
         return Lead("notPermitted", said.strip(" .:"), (), None, districts)
-    elif not (_PERMITS.search(plain) or is_conditional(plain)):
+    if not (_PERMITS.search(plain) or is_conditional(plain)):
         return None
-    elif _NEGATED.search(plain):
+    if _NEGATED.search(plain):
         return BLOCKED
-    else:
-        level = None if _MIXED.search(plain) else level_of(plain)
-        if level is None and re.search(r"\b(?:used|authorized)\b", plain):
-            level = "byRight"
-        if _MAY_BE.search(plain) and level in ("byRight", "byRightWithConditions"):
-            level = "conditional" if _APPROVED.search(_MAY_BE.sub("", plain)) else None
+    level = None if _MIXED.search(plain) else level_of(plain)
+    if level is None and re.search(r"\b(?:used|authorized)\b", plain):
+        level = "byRight"
+    if _MAY_BE.search(plain) and level in ("byRight", "byRightWithConditions"):
+        level = "conditional" if _APPROVED.search(_MAY_BE.sub("", plain)) else None
     limited = limit is not None and not (
         level == "conditional" and (_APPROVED.search(limit[0]) or find_review(limit[0]))
     )
@@ -217,12 +205,6 @@ def parse_sentence(said: str, first: int, last: int, known: Mapping[str, Distric
         districts,
         closes,
     )
-
-
-def _is_exclusive(said: str) -> bool:
-    """Whether a sentence permits a list only: ``No building shall be used except for one of the following uses``."""
-    cut = _EXCEPT.search(said)
-    return cut is not None and bool(_NO.search(said, 0, cut.start()) and ANNOUNCES.search(said, cut.end()))
 
 
 def settle(lead: Lead, above: Lead | None) -> Lead:

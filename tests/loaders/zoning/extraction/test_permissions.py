@@ -271,15 +271,6 @@ def test_a_column_of_numbers_before_the_uses_is_no_district() -> None:
     ]  # fmt: skip
 
 
-def test_the_header_of_a_matrix_may_be_a_line_above_it() -> None:
-    rows = [["1. Inns", "P", "N"], ["2. Mills", "N", "P"]]
-    made = with_table(rows, before="P is permitted, and N is prohibited.\nUSE R-1 C-1\nA. TRADES\n", header_rows=0)
-    assert [(each.use, each.district, each.level) for each in find_permissions(made, KNOWN)] == [
-        ("Inns", "R-1", "byRight"), ("Inns", "C-1", "notPermitted"),
-        ("Mills", "R-1", "notPermitted"), ("Mills", "C-1", "byRight"),
-    ]  # fmt: skip
-
-
 def test_letters_in_brackets_in_an_announced_list_are_codes() -> None:
     text = "The town is divided into these districts:\nVillage (V)\nRural Homes (RH)\nShore (S)"
     assert {*find_districts([section(text, "Establishment of districts")])} == {"V", "RH", "S"}
