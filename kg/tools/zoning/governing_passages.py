@@ -318,21 +318,20 @@ def _weigh(index: SectionIndex, terms: Mapping[str, float], words: str) -> float
 def _find_leads(text: str, lines: Sequence[tuple[int, int]], start: int) -> Iterator[tuple[int, int]]:
     """Yield the lines that introduce the list in which a line is an item, innermost first."""
     for _ in range(_LEADS):
-        if (lead := _find_lead(text, lines, start)) is None:
+        leads = (
+            (first, end)
+            for first, end in reversed(lines)
+            if end <= start and _is_lead(text[max(first, end - _CHARACTERS) : end].rstrip())
+        )
+        first, end = next(leads, (start, start))
+        if first == start or end - first > _CHARACTERS or _ITEM.match(text, start) is None:
             return
-        yield lead
-        start = lead[0]
+        yield first, end
+        start = first
 
 
-def _find_lead(text: str, lines: Sequence[tuple[int, int]], start: int) -> tuple[int, int] | None:
-    """Find the line that introduces the list in which a line is an item."""
-    if _ITEM.match(text, start) is None:
-        return None
-    for first, end in reversed(lines):
-        words = text[max(first, end - _CHARACTERS) : end]
-        if end <= start and (words.rstrip().endswith(":") or _FOLLOWING.search(words) is not None):
-            return (first, end) if end - first <= _CHARACTERS else None
-    return None
+def _is_lead(line: str) -> bool:
+    return line.endswith(":") or _FOLLOWING.search(line) is not None
 
 
 LONGEST_TEXT: Final = 40_000

@@ -134,22 +134,18 @@ def _load_all(reader: Reader) -> tuple[Places, Sequence[Place]]:
     """Load all municipalities, and the hierarchy that they are in. Cached until the next commit."""
 
     def build(rows: Sequence[Mapping[str, Term]], hierarchy: Places) -> tuple[Places, Sequence[Place]]:
-        return hierarchy, [
-            _to_place(iri, name, hierarchy)
-            for iri, name in {iri_of(row["municipality"]): term_text(row["name"]) for row in rows}.items()
-        ]
+        places = []
+        for iri, name in {iri_of(row["municipality"]): term_text(row["name"]) for row in rows}.items():
+            place = hierarchy.get(iri)
+            above = hierarchy.get_chain(place) if place is not None else ()
+            # A state can contain it indirectly: a county may be between them.
+            states = ((each.code.partition("-")[2], each.name) for each in above if each.kind == "subdivision")
+            places.append(Place(iri, name, *next(states, ("", "")), frozenset((iri, *(each.iri for each in above)))))
+        return hierarchy, places
 
     rows = reader.kept("all municipalities", MUNICIPALITIES, list)
     # With a reader of its own, so that the queries of a result are those about municipalities.
     return reader.derived("all municipalities", build, rows, load_hierarchy(Reader(reader.kg)))
-
-
-def _to_place(iri: str, name: str, hierarchy: Places) -> Place:
-    """Describe a municipality with its state, which can contain it indirectly: a county may be between them."""
-    place = hierarchy.get(iri)
-    above = hierarchy.get_chain(place) if place is not None else ()
-    state = next(((each.code.partition("-")[2], each.name) for each in above if each.kind == "subdivision"), ("", ""))
-    return Place(iri, name, *state, frozenset((iri, *(outer.iri for outer in above))))
 
 
 def _distinct(name: str) -> str:
