@@ -163,11 +163,9 @@ def compare_zoning(
     if not 2 <= len(towns) <= MOST_PLACES:
         raise InvalidInputError(f"municipalities: {len(towns)} are named. Name 2 to {MOST_PLACES}.")
     reader.start_selection()
-    asked: Mapping[RuleKind, bool] = {
-        "permission": use is not None or standard_type is None,
-        "standard": standard_type is not None or use is None,
-    }
-    kinds = [kind for kind, is_asked in asked.items() if is_asked]
+    kinds: list[RuleKind] = [] if use is None and standard_type is not None else ["permission"]
+    if use is None or standard_type is not None:
+        kinds.append("standard")
     wanted = None if use is None else _find_uses(clean_text("use", use, 300), towns)
     uses = _compare_uses(reader, towns, use, wanted, notes, offset, limit) if "permission" in kinds else []
     standards = _compare_standards(reader, towns, standard_type, use, wanted, notes) if "standard" in kinds else []
@@ -190,8 +188,12 @@ def compare_zoning(
 
 def _select(reader: Reader, town: Vocabulary, kind: RuleKind) -> list[Found]:
     """Select the reported rules of districts that no rule of a source overrules."""
-    found = [each for each in find_rules(reader, kind, town).reported if each.district is not None]
     kinds = {iri: parse_use_kinds(each.name) for iri, each in town.uses.items()}
+    found = [
+        each
+        for each in find_rules(reader, kind, town).reported
+        if each.district is not None and (kind == "standard" or each.about in kinds)
+    ]
     overruled = find_overruled(reader, found, found, lambda about: kinds.get(about, about))
     return [each for each in found if each.iri not in overruled]
 

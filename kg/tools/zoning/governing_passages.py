@@ -345,16 +345,12 @@ SELECT ?section (COUNT(DISTINCT ?rule) AS ?count) WHERE {
 } GROUP BY ?section"""
 
 Wanted = Literal["uses", "standards", "definitions"]
-_TOOLS: Final[Mapping[Wanted, str]] = {
-    "uses": "kg_ingest_use_permissions",
-    "standards": "kg_ingest_dimensional_standards",
-    "definitions": "kg_ingest_definitions",
+_FACTS: Final[Mapping[Wanted, tuple[str, NamedNode]]] = {
+    "uses": ("kg_ingest_use_permissions", KG.UsePermission),
+    "standards": ("kg_ingest_dimensional_standards", KG.DimensionalStandard),
+    "definitions": ("kg_ingest_definitions", KG.Definition),
 }
-_KINDS: Final[Mapping[Wanted, NamedNode]] = {
-    "uses": KG.UsePermission,
-    "standards": KG.DimensionalStandard,
-    "definitions": KG.Definition,
-}
+"""The tool that takes the facts of a kind, and their class."""
 
 
 class ReadingTask(Lean):
@@ -404,6 +400,7 @@ def zoning_reading_tasks(
     tree = code_tree.cached_tree(kg, place.iri)
     words = load_vocabulary(reader, place)
     districts = None if district is None else find_named("district", district, words.districts, place, notes)
+    tool, of = _FACTS[kind]
     rules: RuleKind = "standard" if kind == "standards" else "permission"
     if section_id is not None:
         root = find_section(tree, section_id)
@@ -414,9 +411,7 @@ def zoning_reading_tasks(
         sections = [each.section for each in rank_governing(question)]
     reader.start_selection()
     nodes = [NamedNode(each) for each in sections]
-    rows = reader.rows(
-        "facts by section", bind(COUNTS, sections=nodes, kind=_KINDS[kind], least=kg.settings.rule_confidence)
-    )
+    rows = reader.rows("facts by section", bind(COUNTS, sections=nodes, kind=of, least=kg.settings.rule_confidence))
     counts = {iri_of(row["section"]): int(term_text(row["count"])) for row in rows}
     sections.sort(key=lambda each: counts.get(each, 0) > 0)  # stable: best first
     shown, scopes = sections[offset : offset + limit], load_scopes(reader, place)
@@ -436,9 +431,7 @@ def zoning_reading_tasks(
             )
         )
     return reader.finish(
-        ReadingTasks(
-            municipality=place.name, kind=kind, tool=_TOOLS[kind], form=READING_FORM, tasks=tasks, notes=notes
-        ),
+        ReadingTasks(municipality=place.name, kind=kind, tool=tool, form=READING_FORM, tasks=tasks, notes=notes),
         total=len(sections),
         next_offset=page_of(sections, offset, limit),
     )
