@@ -238,7 +238,6 @@ def test_without_loaders_nothing_is_taken(kg):
 def test_what_breaks_the_shapes_is_kept_out(kg, monkeypatch):
     # A record that the gate refuses: a level that no shape knows.
     monkeypatch.setattr("loaders.zoning.graph.rule_quads.level_of", lambda raw: "sometimes")
-    monkeypatch.setattr("loaders.zoning.graph.section_records.level_of", lambda raw: "sometimes")
     done = kg_ingest_use_permissions(kg, **FEIGN, permissions=[{"district": "R-9", "use": "Kiln", "permission": "P"}])
     assert (done.stored, done.rejected) == (0, 1)
     assert "level" in done.entries[0].reason
