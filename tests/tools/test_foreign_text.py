@@ -250,10 +250,9 @@ def list_variants(one: Tool) -> Iterator[dict[str, Any]]:
         for name in SearchFilters.model_fields:
             yield from ({**example, "filters": {name: [value]}} for value in (f"{CANARY}gas", "AUS", "zz qxw"))
     if "query" in example and one.kind == "raw":
-        for label in ("natural gaz", f"{CANARY}natural gaz"):
-            yield {"query": f'SELECT ?s {{ ?s skos:prefLabel "{label}"@en ; a kg:Speach }}'}
-            yield {"query": f'SELECT ?s {{ ?s skos:prefLabel ?l FILTER(?l = "{label}") }}'}
-            yield {"query": f'SELECT ?s {{ ?s rdfs:label "{label}"@en }}'}
+        yield {"query": 'SELECT ?s { ?s skos:prefLabel "natural gaz"@en ; a kg:Speach }'}
+        yield {"query": 'SELECT ?s { ?s skos:prefLabel ?l FILTER(?l = "natural gaz") }'}
+        yield {"query": 'SELECT ?s { ?s rdfs:label "natural gaz"@en }'}
 
 
 READ_FIRST = sorted(TOOLS, key=lambda one: one.scope != "read")

@@ -145,7 +145,7 @@ def test_a_comparison_shows_each_name_that_a_use_has_and_says_that_they_may_mean
     }  # fmt: skip
     [note] = found.notes
     assert note.startswith("use: 'two-family house' ")
-    assert "2-Family, Duplex" in note
+    assert "'2-Family', 'Duplex'" in note
     one = compare_zoning(kg, ["Quarry Bend, UT", "Lower Quill, CT"], use="church")
     assert [row.use for row in one.uses] == ["Church"]
     assert [note.partition(":")[0] for note in one.notes] == ["'Lower Quill, Connecticut'"]
