@@ -149,8 +149,6 @@ def parse_heading(words: str, known: Mapping[str, District]) -> Lead | None:
     if level is None and _ACCESSORY_USES.match(match[0]):
         level = "byRight"
     review = find_review(plain) if level == "conditional" else None
-    if level is None and not re.search(r"\buses?\b|\bactivities\b|\bstructures\b", match[0], re.I):
-        return None
     return Lead(level, bare, conditions, review, districts)
 
 
