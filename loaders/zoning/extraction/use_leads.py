@@ -73,6 +73,8 @@ _OTHER_LIST: Final = re.compile(
 )
 """A sentence that announces a list of something else than uses."""
 FOLLOWING: Final = re.compile(r"\W*the following\b", re.I)
+_NO: Final = re.compile(r"\b(?:no|nor|not|none)\b", re.I)
+_EXCEPT: Final = re.compile(r"\b(?:except|other than|but|unless)\b", re.I)
 _ONLY: Final = re.compile(r"\bonly\b(?! (?:if|when|where|upon|by|as|after|with|in)\b)|\bno others?\b", re.I)
 _NO_OTHER: Final = re.compile(r" ?,? ?\b(?:and|but) no others?(?: uses?)?\b", re.I)
 _PROHIBITS: Final = re.compile(
@@ -174,9 +176,13 @@ def parse_sentence(said: str, first: int, last: int, known: Mapping[str, Distric
         limit = None
     whole = _NO_OTHER.sub("", said)
     plain = whole if limit is None or _APPROVED.search(limit[0]) else whole.replace(limit[0], "")
-    closes = (first, last) if _ONLY.search(said) or whole != said else None
+    cut = _EXCEPT.search(plain)  # "No building shall be used except for one of the following uses"
+    exclusive = cut is not None and _NO.search(plain, 0, cut.start()) and ANNOUNCES.search(plain, cut.end())
+    closes = (first, last) if exclusive or _ONLY.search(said) or whole != said else None
     level: Level | None = None
-    if _PROHIBITS.search(plain):
+    if exclusive:
+        level = "conditional" if is_conditional(plain) else "byRight"
+    elif _PROHIBITS.search(plain):
         if re.search(r"\b(?:except|unless|other than|but)\b", plain, re.I):
             return BLOCKED
         return Lead("notPermitted", said.strip(" .:"), (), None, districts)
