@@ -122,6 +122,8 @@ class Drafts:
             parent = known if innermost is None or innermost.implied or over is innermost else innermost
         elif len(parts) > 1 and (innermost is None or self._leads(innermost, parts)):
             parent = self._level_of(draft, parts)
+        else:
+            parent = self._named_level(draft, parts)
         # After a table of contents the section itself, not its entry, is above the sections below. Sections 1.1 and 1.2
         # may be below section 1.
         if draft.number.isdigit() or (len(parts) > 1 and (earlier is None or earlier.kind == SECTION)):
@@ -142,6 +144,19 @@ class Drafts:
             self._numbered[prefix] = parent
             self.drafts.append(parent)
         self._open = [each for each in _line_of(parent) if each.kind != SECTION]
+        return parent
+
+    def _named_level(self, draft: Draft, parts: Sequence[str]) -> Draft | None:
+        """Get the level above a section that a heading has named below the open one: 3.1 in article 3, above 3.1.1."""
+        parent = self._open[-1] if self._open else None
+        for prefix in (".".join(parts[:count]) for count in range(2, len(parts))):
+            if prefix in self._titles and prefix not in self._numbered:
+                title, kind = self._titles[prefix]
+                parent = Draft(
+                    kind or SECTION, prefix, title, parent, line=draft.line, counted=self.counted, implied=True
+                )
+                self._numbered[prefix] = parent
+                self.drafts.append(parent)
         return parent
 
     def entitle(self, number: str, title: str, kind: str | None = None) -> bool:

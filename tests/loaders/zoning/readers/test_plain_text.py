@@ -407,3 +407,13 @@ def test_the_share_of_read_text_counts_from_the_first_heading() -> None:
     words = "The purpose is order in all parts of the town. " * 20
     code = plain_text.parse(f"A note.\nSection 1.1 Purpose. {words}\nSection 1.2 Scope. {words}\n".encode(), "x")
     assert [each for each in code.warnings if "% of the text" in each and not each.startswith("x: 100 ")] == []
+
+
+def test_a_heading_that_numbers_imply_below_an_article_is_a_level() -> None:
+    text = (
+        "ARTICLE 3 RESIDENCE DISTRICTS\n3.1 RA District\n3.1.1 Permitted uses\na. Inns.\n3.1.2 Height\nLow.\n"
+        "3.2 RB District\n3.2.1 Permitted uses\na. Kennels.\nARTICLE 4 BUSINESS\n4.1 B District\n4.1.1 Height\nHigh.\n"
+    )
+    levels = {each.key: (each.title, each.parent) for each in plain_text.parse(text.encode(), "x").sections}
+    assert levels["3.1"] == ("RA District", "article 3")
+    assert [levels[key][1] for key in ("3.1.1", "3.1.2", "3.2.1", "4.1.1")] == ["3.1", "3.1", "3.2", "4.1"]
