@@ -62,6 +62,14 @@ def test_the_architecture_names_every_package() -> None:
     assert [name for name in sorted(packages) if "__" not in name and f"`{name}`" not in chapter] == []
 
 
+def test_the_architecture_names_modules_that_exist() -> None:
+    roots = ("kg", "loaders", "ontology")
+    modules = [path.with_suffix("").as_posix() for root in roots for path in (ROOT / root).rglob("*")]
+    named = set(re.findall(r"`([a-z_]+(?:/[a-z_0-9]+)+)`", PAGES["kg/docs/architecture.md"]))
+    missing = [name for name in named if not any(module.endswith(f"/{name}") for module in modules)]
+    assert [name for name in sorted(missing) if not name.startswith("graph/")] == []
+
+
 def test_the_readme_is_short() -> None:
     assert len(PAGES["README.md"].splitlines()) <= 160
 
