@@ -179,22 +179,22 @@ def parse_sentence(said: str, first: int, last: int, known: Mapping[str, Distric
     cut = _EXCEPT.search(plain)  # "No building shall be used except for one of the following uses"
     exclusive = cut is not None and _NO.search(plain, 0, cut.start()) and ANNOUNCES.search(plain, cut.end())
     closes = (first, last) if exclusive or _ONLY.search(said) or whole != said else None
-    level: Level | None = None
     if exclusive:
-        level = "conditional" if is_conditional(plain) else "byRight"
+        level: Level | None = "conditional" if is_conditional(plain) else "byRight"
     elif _PROHIBITS.search(plain):
         if re.search(r"\b(?:except|unless|other than|but)\b", plain, re.I):
             return BLOCKED
         return Lead("notPermitted", said.strip(" .:"), (), None, districts)
-    if not (_PERMITS.search(plain) or is_conditional(plain)):
+    elif not (_PERMITS.search(plain) or is_conditional(plain)):
         return None
-    if _NEGATED.search(plain):
+    elif _NEGATED.search(plain):
         return BLOCKED
-    level = None if _MIXED.search(plain) else level_of(plain)
-    if level is None and re.search(r"\b(?:used|authorized)\b", plain):
-        level = "byRight"
-    if _MAY_BE.search(plain) and level in ("byRight", "byRightWithConditions"):
-        level = "conditional" if _APPROVED.search(_MAY_BE.sub("", plain)) else None
+    else:
+        level = None if _MIXED.search(plain) else level_of(plain)
+        if level is None and re.search(r"\b(?:used|authorized)\b", plain):
+            level = "byRight"
+        if _MAY_BE.search(plain) and level in ("byRight", "byRightWithConditions"):
+            level = "conditional" if _APPROVED.search(_MAY_BE.sub("", plain)) else None
     limited = limit is not None and not (
         level == "conditional" and (_APPROVED.search(limit[0]) or find_review(limit[0]))
     )
