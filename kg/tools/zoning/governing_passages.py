@@ -97,6 +97,12 @@ SELECT ?section ?start ?end (GROUP_CONCAT(COALESCE(STR(?district), "")) AS ?dist
   OPTIONAL { ?scope kg:appliesIn ?district }
 } GROUP BY ?section ?start ?end ORDER BY ?section ?start"""
 
+STATING: Final = """
+SELECT DISTINCT ?section WHERE {
+  VALUES ?district { $districts } ?rule kg:district ?district ; kg:definedIn ?section
+}"""
+"""The sections with rules of some districts, as in a table with columns for districts that no heading names."""
+
 WHOLE_LIST: Final = """
 SELECT ?section ?words WHERE {
   ?list a kg:DistrictList ; kg:jurisdiction $municipality ; kg:definedIn ?section
@@ -182,10 +188,15 @@ def rank_governing(question: Question) -> list[Ranked]:
             for each in units
             if any(scope.districts and scope.includes(districts) for scope in scopes.get(each, ()))
         }
+        rows = reader.rows("sections with rules", bind(STATING, districts=[NamedNode(each) for each in districts]))
+        stating = {iri_of(row["section"]) for row in rows}
         factors = {
             each: 1.0 if each in own else _TOWN
             for each in units
-            if each in own or each not in scopes or any(not scope.districts for scope in scopes[each])
+            if each in own
+            or each in stating
+            or each not in scopes
+            or any(not scope.districts for scope in scopes[each])
         }
     elif words and (own := _find_headed(tree, words).intersection(units)):
         factors = {section: 1.0 if section in own else _TOWN for section in units}

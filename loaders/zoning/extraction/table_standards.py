@@ -186,6 +186,9 @@ class _Reader:
             marks.append(mark[1])
             words = words[: mark.start()].strip()
         codes, rest = self._codes(words)
+        spanning = iter(told[-2::-1])
+        while not codes and (above := next(spanning, None)) is not None:
+            codes, rest = self._codes(above)[0], words  # a case of these districts: "Corner lot" below "R-1, R-2"
         return _Head(words, outer, codes, rest, marks)
 
     def _codes(self, words: str) -> tuple[Sequence[str], str]:

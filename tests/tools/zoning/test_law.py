@@ -233,3 +233,14 @@ def test_reference_that_excepts_the_use_is_noted_and_not_followed(kg: KnowledgeG
         assert "Kilns" in {each.use for each in kg_query_permissions(kg, **town, district=code, use="kiln").permissions}
     theaters = compare_zoning(kg, ["Except Eyot, UT", "Ash Dale, UT"], use="theater").uses
     assert [row.places[0].by_reference for row in theaters] == [None]
+
+
+def test_a_table_with_a_column_of_another_district_governs_it(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Column Combe", "state": "UT"}
+    kg_ingest_code_section(kg, **town, section_id="1", title="R-2 Terrace District", level=1, raw_content="Terraces.")
+    rows = ("<th>Rule</th><th>R-1</th><th>R-2</th>", "<td>Height, maximum (ft)</td><td>30</td><td>40</td>")
+    table = "".join(("<table>", *(f"<tr>{row}</tr>" for row in rows), "</table>"))
+    kg_ingest_code_section(kg, **town, section_id="2", title="R-1 Cottage District", level=1, raw_content=table)
+    found = kg_query_standards(kg, **town, district="R-2")
+    assert [each.section_ref for each in found.standards] == ["2"]
+    assert {each.section_ref for each in found.law} == {"1", "2"}

@@ -263,3 +263,11 @@ def test_a_group_of_rows_with_the_name_of_a_district_may_be_of_uses() -> None:
 def test_the_digits_of_a_value_in_brackets_are_no_condition() -> None:
     [found] = find_standards(section("A maximum lot coverage of thirty-three and one-third percent (331/3%)."), KNOWN)
     assert list(found.conditions) == []
+
+
+def test_columns_below_districts_are_cases_of_these() -> None:
+    rows = [["", "R-1, R-2", ""], ["", "Interior lot", "Corner lot"], ["Lot area (sq. ft.)", "5,000", "6,000"]]
+    made = with_table(rows, header_rows=2)
+    made.tables[0].rows[0][1:] = [replace(made.tables[0].rows[0][1], colspan=2)]  # type: ignore[index]
+    found = [(each.districts, each.value, each.conditions) for each in find_standards(made, KNOWN)]
+    assert found == [(("R-1", "R-2"), 5000, ["Interior lot"]), (("R-1", "R-2"), 6000, ["Corner lot"])]
