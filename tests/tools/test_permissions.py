@@ -23,6 +23,7 @@ from kg.vocabulary import GENERATED, RDFS, SOURCED, mint
 from loaders.confined_loads import ConfinedLoads
 from loaders.files.graph.entities import refresh
 from loaders.sources import load
+from loaders.zoning.graph.readings import get_reading_graph
 from tests.loaders.conftest import MemoryIndex
 
 FEIGN = {"municipality": "Upper Feign", "state": "CT"}
@@ -189,6 +190,19 @@ def test_a_caller_replaces_its_own_records_until_the_operator_loads_them(
     assert call(client, "kg_ingest_code_section", **SECTION).status_code == 403
     note.write_text("# Note\n\nKilns are hot.\n")
     assert call(client, "ingest_docs", paths=["note.md"]).status_code == 403
+
+
+def test_a_caller_adds_to_its_reading_of_a_section_from_a_file(kg: KnowledgeGraph, client: TestClient) -> None:
+    operator_loads(kg, "code.json")
+    for meaning in ("permitted", "are permitted"):
+        entry = {
+            "term": "Kilns",
+            "definition_text": meaning,
+            "section_ref": "9.2",
+            "quotations": ["Kilns are permitted."],
+        }
+        assert call(client, "kg_ingest_definitions", **FEIGN, definitions=[entry]).json().get("stored") == 1
+    assert get_reading_graph("us-ct-upper-feign", "9.2") in permissions.find_attributed(kg.store)
 
 
 def test_what_the_holder_writes_by_a_tool_needs_the_token_again(kg: KnowledgeGraph, client: TestClient) -> None:

@@ -13,6 +13,7 @@ from pyoxigraph import NamedNode
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance import permissions
 from kg.provenance.findings import commit_reviewed
 from kg.provenance.load_records import Derived, RecordOrigin, Run, timestamp
 from kg.provenance.promotion import build_load_patch
@@ -87,7 +88,8 @@ def commit_readings(
             replace[graph] = build_readings(name, key, kept)
             if kept:
                 said = [(KG.method, Text(METHOD + each.reader)) for each in kept] + [(PROV.generatedAtTime, now)]
-                origins[graph] = RecordOrigin("", (), (mint("graph", "src", DOMAIN, name, key),), said=said)
+                section = mint("graph", "src", DOMAIN, name, key)
+                origins[graph] = RecordOrigin("", (), (section,), said=said, author=permissions.get_author())
         commit_reviewed(store, replace, build_load_patch(run, store, replace, origins))
     return failed
 
