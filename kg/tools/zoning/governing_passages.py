@@ -157,21 +157,31 @@ class Question:
     """The districts asked for, if known. Else all sections are in scope, and the words count in the ranking."""
 
 
-def find_law(question: Question, tokens: int) -> Law:
-    """Find the passages that govern a question. They have at most so many `tokens`, but there is always one."""
+def find_law(question: Question, tokens: int, told: Container[str] = ()) -> Law:
+    """Find the passages that govern a question. They have at most so many `tokens`, but there is always one.
+
+    One more is of a section that standards are `told` from: the cell of a table does not show its other cases.
+    """
     place, ranked = question.place, rank_governing(question)
     index = get_index(question.reader.kg, place.iri)
     terms = _build_terms(question)
     scopes = {} if question.scope is None else load_scopes(question.reader, place)
+
+    def quote(section: str) -> Passage:
+        own = [scope for scope in scopes.get(section, ()) if scope.includes(question.scope or ())]
+        return _quote(index, section, terms, own, 2 * min(tokens, _MORE))
+
     passages: list[Passage] = []
     size = 0
+    source = next((each.section for each in ranked if each.section in told), None)
     for each in ranked[:MOST_PASSAGES]:
-        own = [scope for scope in scopes.get(each.section, ()) if scope.includes(question.scope or ())]
-        passage = _quote(index, each.section, terms, own, 2 * min(tokens, _MORE))
+        passage = quote(each.section)
         size += tokens_of(passage)
         if passages and size > tokens:
             break
         passages.append(passage)
+    if source is not None and all(each.iri != source for each in passages):
+        passages.append(quote(source))
     return Law(passages, len(ranked))
 
 

@@ -302,7 +302,8 @@ class _Asked(Question):
     def finish(self, result: _Ruled, page: _Page[Any], *, is_complete: bool) -> _Ruled:
         """Add the passages that govern the question, on the first page, and the line on the extent of the answer."""
         if self.has_text and not self.offset:
-            law = find_law(self, FEW_TOKENS if page.total else MOST_TOKENS)
+            told = {each.evidence.section_iri for each in page.shown} if self.kind == "standard" else ()
+            law = find_law(self, FEW_TOKENS if page.total else MOST_TOKENS, told)
             result.law = [*law.passages]
             result.coverage = (
                 f"Read: tables, lists and label lines; sentences are quoted. {len(law.passages)} of {law.in_scope} "

@@ -244,3 +244,17 @@ def test_a_table_with_a_column_of_another_district_governs_it(kg: KnowledgeGraph
     found = kg_query_standards(kg, **town, district="R-2")
     assert [each.section_ref for each in found.standards] == ["2"]
     assert {each.section_ref for each in found.law} == {"1", "2"}
+
+
+def test_the_table_of_a_standard_is_quoted_with_its_other_cases(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Garage Green", "state": "UT"}
+    cells = (("th", "Rule", "R-1"), ("td", "Side yard, minimum (ft): each side", "3"), ("td", "total", "8"))
+    rows = (f"<tr><{kind}>{head}</{kind}><{kind}>{words}</{kind}></tr>" for kind, head, words in cells)
+    fences = "A fence in a side yard, or at the side of a yard, is no wall of that side yard. " * 16
+    sections = {each: ("R-1 side yards: side yard", f"{each}. {fences}") for each in ("2", "3", "4")}
+    sections["1"] = ("R-1 District", f"<table>{''.join(rows)}</table>")
+    for number, (title, text) in sections.items():
+        kg_ingest_code_section(kg, **town, section_id=number, title=title, level=1, raw_content=text)
+    found = kg_query_standards(kg, **town, district="R-1", standard_type="side yard")
+    assert [each.raw_value for each in found.standards] == ["3"]
+    assert any("total | 8" in quote.text for each in found.law for quote in each.quotes)
