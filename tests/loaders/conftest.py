@@ -11,8 +11,9 @@ from typing import Any, cast
 import pytest
 from pyoxigraph import NamedNode, Quad, RdfFormat, parse
 
+from kg.errors import IndexUnavailableError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus
+from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import PROV_GRAPH
@@ -43,6 +44,9 @@ class MemoryIndex:
 
     def embed(self, texts: Iterable[str]) -> None:
         """There is no embedding model."""
+
+    def rank(self, query: str, **options: object) -> Ranking:
+        raise IndexUnavailableError("The index of this test ranks nothing.")
 
     def count_units(self) -> int:
         return self.status().units

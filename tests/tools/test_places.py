@@ -190,8 +190,8 @@ def test_speech_state_victoria_is_the_australian_one(kg: KnowledgeGraph) -> None
 @pytest.mark.parametrize(
     ("text", "choices"),
     [
-        ("Georgia", ("(GEO)", "'Georgia, United States' (US-GA)", "(us-vt-georgia)")),
-        ("Victoria", ("'Victoria, Australia' (AU-VIC)", "'Victoria, Texas, United States' (us-tx-victoria)")),
+        ("Georgia", ("(GEO)", "'Georgia, United States' (US-GA)", "('us-vt-georgia')")),
+        ("Victoria", ("'Victoria, Australia' (AU-VIC)", "'Victoria, Texas, United States' ('us-tx-victoria')")),
         ("CA", ("(CAN)", "(US-CA)")),
         ("SA", ("(SAU)", "(AU-SA)")),
     ],

@@ -167,7 +167,7 @@ def test_the_command_says_whether_the_edge_stands(tmp_path: Path) -> None:
         assert (done.exit_code, done.stdout) == (0, f"{edge} {said}\n"), done.output
     assert f"rejected in {REVIEWS}" in done.stderr
     refused = CliRunner().invoke(app, ["review", "urn:nothing", "accept", "--data-dir", str(tmp_path)])
-    assert (refused.exit_code, "Unknown claim urn:nothing" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "Unknown claim 'urn:nothing'" in refused.stderr) == (1, True)
 
 
 # -- consistent, whatever happens

@@ -59,5 +59,5 @@ def test_one_name_of_several_types_is_one_entity_until_its_link_is_rejected(tmp_
             SENDER.reset(sender)
         assert len(entity_lookup(kg, "Zandvault").entities) == 2
         assert explain_entity(kg, found[0].id).same_as == []
-        with pytest.raises(InvalidInputError, match=r"Zandvault, "):
+        with pytest.raises(InvalidInputError, match=r"'Zandvault', "):
             explain_entity(kg, "Zandvault")
