@@ -274,7 +274,7 @@ def _find_too_long(entry: Any) -> str | None:
         values = entry.get(name)
         for value in values if isinstance(values, list) else [values]:
             if isinstance(value, str) and len(value) > longest:
-                return f"Field {quoted(name)} has {len(value):,} characters. The limit is {longest:,}."
+                return f"Field {name} has {len(value):,} characters. The limit is {longest:,}."
     return None
 
 

@@ -220,7 +220,7 @@ def _find_section(code: StoredCode, reference: object) -> Section:
     same = [each for each in code.sections.values() if each.number == wanted]
     section = code.sections.get(wanted) or (same[0] if len(same) == 1 and wanted else None)
     if section is None or not section.text:
-        raise RecordError(f"'section_ref' is {quoted(wanted)}, which is not a section with text. Quotations need one.")
+        raise RecordError(f"section_ref is {quoted(wanted)}, which is not a section with text. Quotations need one.")
     return section
 
 

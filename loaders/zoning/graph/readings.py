@@ -131,7 +131,7 @@ def check(
     """
     given = entry.get("quotations")
     if not isinstance(given, list) or not 0 < len(given) <= MOST_QUOTATIONS:
-        raise RecordError(f"'quotations' is not a list of 1 to {MOST_QUOTATIONS} quotations from the section.")
+        raise RecordError(f"quotations is not a list of 1 to {MOST_QUOTATIONS} quotations from the section.")
     headings = [each.title for each in (section, *above) if each.title]
     quotes = [_find_quotation(each, section, headings) for each in given]
     spans = [span for _, span in quotes if span is not None]
@@ -191,7 +191,7 @@ _SHORT: Final = 30
 def _require(name: str, value: str, words: Sequence[str]) -> None:
     plain = " ".join(value.split()).casefold()
     if not any(plain in " ".join(each.split()).casefold() for each in words):
-        raise RecordError(f"{quoted(name)} is {quoted(value[:120])}, which no quotation has. Quote the words for it.")
+        raise RecordError(f"{name} is {quoted(value[:120])}, which no quotation has. Quote the words for it.")
 
 
 def _find_district(

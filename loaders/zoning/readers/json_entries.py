@@ -94,17 +94,17 @@ def _each(
 def _words(entry: Mapping[str, Any], name: str) -> str:
     value = _maybe(entry, name)
     if value is None:
-        raise RecordError(f"Missing {quoted(name)}, a string.")
+        raise RecordError(f"Missing {name}, a string.")
     return value
 
 
 def _maybe(entry: Mapping[str, Any], name: str) -> str | None:
     value = entry.get(name)
     if isinstance(value, dict | list):
-        raise RecordError(f"{quoted(name)} is {'a list' if isinstance(value, list) else 'an object'}, not a string.")
+        raise RecordError(f"{name} is {'a list' if isinstance(value, list) else 'an object'}, not a string.")
     text = text_of_cell(value)
     if text is not None and (found := surrogate_in(text)) is not None:
-        raise RecordError(f"{quoted(name)} contains the lone surrogate {found}, which is not a character.")
+        raise RecordError(f"{name} contains the lone surrogate {found}, which is not a character.")
     return text if text is not None and text.strip() else None
 
 

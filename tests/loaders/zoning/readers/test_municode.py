@@ -384,7 +384,7 @@ def test_circles_orphans_and_wrong_levels_of_entries_are_told_and_mended() -> No
     }
     assert (sections["f"].level, sections["c"].parent, sections["d"].parent) == (5, None, None)
     assert {section.text for section in code.sections} >= {"one", "again", "and again"}
-    for told in ("'d' is below it", "'nowhere'", "'section_id'", "'level'", "'order'", "g~2"):
+    for told in ("'d' is below it", "'nowhere'", "section_id", "level", "order", "g~2"):
         assert any(told in each for each in code.warnings), told
     position = {section.key: number for number, section in enumerate(code.sections)}
     for section in code.sections:
