@@ -256,7 +256,7 @@ def test_columns_of_one_name_and_tables_without_rows_are_told(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [(["R-1"], "district is a list"), ({"code": "R-1"}, "'district' is an object")]
+    ("given", "said"), [(["R-1"], "district is a list"), ({"code": "R-1"}, "district is an object")]
 )
 def test_what_is_no_text_is_named_in_the_words_of_json(given: object, said: str) -> None:
     with pytest.raises(RecordError, match=said):
