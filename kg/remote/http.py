@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -54,8 +54,9 @@ def parse_address(url: str) -> Address | None:
     return parts.scheme, parts.hostname, port or _DEFAULT_PORTS[parts.scheme], parts.path or "/"
 
 
+@lru_cache(1_000)
 def is_loopback(name: str) -> bool:
-    """Return whether a host name or address is this machine."""
+    """Return whether a host name or address is this machine. Every request asks that of its peer, several times."""
     with contextlib.suppress(ValueError):
         return ipaddress.ip_address(name).is_loopback
     return name == "localhost"
