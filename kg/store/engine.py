@@ -7,6 +7,7 @@ opens.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import shutil
@@ -44,6 +45,18 @@ _COMPACTION: Final = "rocksdb:low"
 _NICENESS: Final = 10
 """That of the process that optimizes the index. At 15, merges fell behind in a load of a million passages, and the
 engine stopped writes at 36 table files."""
+_LEAST_FREE_BYTES: Final = 1 << 20
+_QUAD_BYTES: Final = 1_000
+"""Bytes of tables for a quad, with its terms and all orders."""
+
+
+def require_space(folder: Path, quads: int) -> None:
+    """Raise OSError if the disk has no room for the tables of so many quads.
+
+    On a full disk the engine waits for space instead of failing, and all writers wait for it.
+    """
+    if quads and shutil.disk_usage(folder).free < _LEAST_FREE_BYTES + quads * _QUAD_BYTES:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
 def finish_rebuild(data_dir: Path) -> bool:

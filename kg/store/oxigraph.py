@@ -48,7 +48,7 @@ from kg.store.changes import Changes
 from kg.store.commits import HEAD, Head, PreparedCommit, has_touched, load_counters, reduce_patch
 from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
-from kg.store.engine import STORE, Readers, clearing_frames, has_open, open_engine, require_files
+from kg.store.engine import STORE, Readers, clearing_frames, has_open, open_engine, require_files, require_space
 from kg.store.lock import DirectoryLock
 from kg.store.ownership import Hidden, HiddenGraphs
 from kg.store.payload_commits import Comparison, compare_payload, write_commit
@@ -715,6 +715,7 @@ class OxigraphStore:
     def _flush(self, store: pyoxigraph.Store) -> None:
         """Move committed quads from memory and log into tables. A failure loses no committed data."""
         try:
+            require_space(self._folder, self._unflushed)
             store.flush()
         except (OSError, RuntimeError) as error:
             _log.warning("Cannot flush %s: %s", self._folder, error)
@@ -749,6 +750,7 @@ class OxigraphStore:
                 return
             try:
                 folder.mkdir(exist_ok=True)
+                require_space(self._folder, self._unflushed)
                 self._opened().backup(path)
             except (OSError, RuntimeError) as error:
                 shutil.rmtree(path, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pyoxigraph
 import pytest
 
 from kg.errors import StoreError, StoreReadOnlyError
@@ -53,6 +54,17 @@ def test_a_store_writes_again_once_the_disk_is_freed(disk: SmallDisk, idle_s: fl
             assert not snapshot.is_live
     with OxigraphStore(disk.folder / "data") as store:
         assert (values(store, "a"), values(store, "b")) == (kept, {"taken"})
+
+
+def test_no_table_is_written_to_a_full_disk(disk: SmallDisk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine would wait for space, and all writers for it."""
+    with OxigraphStore(disk.folder / "data", idle_s=3600) as store:
+        monkeypatch.setattr(pyoxigraph.Store, "flush", lambda store: pytest.fail("a table was written"), raising=False)
+        store.commit(dict([titles("a", "first")]))
+        disk.fill()
+        store._flush(store._opened())
+        assert "No space" in (store.problem or "")
+        assert values(store, "a") == {"first"}
 
 
 def test_a_full_disk_is_read_through_the_store_itself(disk: SmallDisk) -> None:
