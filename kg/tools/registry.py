@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from kg.connectors import names
@@ -208,6 +208,7 @@ def tagged(tag: str | None) -> list[Tool]:
     raise NotFoundError(f"Unknown tag {quoted(tag)}. Available: {tags}.")
 
 
+@cache  # every call asks for its tool; an unknown name raises, and is not kept
 def get(name: str, tag: str | None = None) -> Command:
     """Get the tool or command with a name or alias. Raises NotFoundError if there is none, which names the tools."""
     tools = tagged(tag)
