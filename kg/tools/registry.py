@@ -38,9 +38,8 @@ from kg.tools.wikidata import search as wikidata_search
 from kg.tools.wikidata import verify as wikidata_facts
 from kg.tools.zoning import citations as zoning_relations
 from kg.tools.zoning import compare as zoning_comparison
-from kg.tools.zoning import governing_passages as zoning_reading
 from kg.tools.zoning import ingest as zoning_ingesting
-from kg.tools.zoning import provisions, topic_search
+from kg.tools.zoning import provisions, reading_tasks, topic_search
 from kg.tools.zoning import sections as zoning_sections
 from kg.tools.zoning import summaries as zoning_summaries
 from kg.vocabulary import GENERATED, SOURCED
@@ -143,7 +142,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(review.list_claims, "Claims to review", frozenset({ZONING, DOCUMENTS})),
     Tool(review.review_claim, "Review a claim", frozenset({ZONING, DOCUMENTS}), scope="admin", writes=(CURATED,)),
     Tool(topic_search.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
-    Tool(zoning_reading.zoning_reading_tasks, "Sections to read", frozenset({ZONING}), max_tokens=READING_TOKENS),
+    Tool(reading_tasks.zoning_reading_tasks, "Sections to read", frozenset({ZONING}), max_tokens=READING_TOKENS),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
     Tool(hybrid.hybrid_query, "Search files and relations", frozenset({DOCUMENTS}), max_tokens=READING_TOKENS),
     Tool(entities.entity_lookup, "Entities by name", frozenset({DOCUMENTS})),

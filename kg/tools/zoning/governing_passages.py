@@ -1,7 +1,6 @@
 """Finds the passages of a code that govern a question about its districts: the law in its own words, best first.
 
 The store has the scope of each part of a section: districts, all districts, the town, or none that is known.
-A tool hands out sections so ranked for an agent to read: the facts in them come back with quotations.
 """
 
 from __future__ import annotations
@@ -10,40 +9,26 @@ import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import Field
 from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
 from kg.fuzzy_names import fold
-from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
-from kg.retrieval.results import Layout, Result
+from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.token_budget import Lean, clipped, tokens_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.zoning.names import (
-    DistrictName,
-    MunicipalityName,
     Named,
-    PageSize,
     Place,
-    SectionId,
-    Skipped,
-    StateName,
-    find_named,
-    find_place,
-    find_section,
     get_section_key,
-    load_vocabulary,
 )
 from kg.tools.zoning.rules import RuleKind, Span
-from kg.vocabulary import KG
 from kg.words import singular
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree
-from kg.zoning_summaries.prompts import READING_FORM
 from kg.zoning_summaries.section_ranking import (
     Ranked,
     SectionIndex,
@@ -353,106 +338,3 @@ def _find_leads(text: str, lines: Sequence[tuple[int, int]], start: int) -> Iter
 
 def _is_lead(line: str) -> bool:
     return line.endswith(":") or _FOLLOWING.search(line) is not None
-
-
-LONGEST_TEXT: Final = 40_000
-"""Maximum characters of the text of a task. `kg_query_section` returns the rest."""
-
-COUNTS: Final = """
-SELECT ?section (COUNT(DISTINCT ?rule) AS ?count) WHERE {
-  VALUES ?section { $sections } ?rule kg:definedIn ?section ; a $kind
-  OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
-  FILTER(!BOUND(?confidence) || ?confidence >= $least || BOUND(?review))
-} GROUP BY ?section"""
-
-Wanted = Literal["uses", "standards", "definitions"]
-_FACTS: Final[Mapping[Wanted, tuple[str, NamedNode]]] = {
-    "uses": ("kg_ingest_use_permissions", KG.UsePermission),
-    "standards": ("kg_ingest_dimensional_standards", KG.DimensionalStandard),
-    "definitions": ("kg_ingest_definitions", KG.Definition),
-}
-"""The tool that takes the facts of a kind, and their class."""
-
-
-class ReadingTask(Lean):
-    """A section to read."""
-
-    section_ref: str
-    path: str
-    iri: str
-    districts: list[str] | None = Field(None, description="Those that it applies in; absent: not stated by headings")
-    known: int = Field(description="Facts of this kind that are read from it already, without unconfirmed ones")
-    text: str
-    text_length: int
-
-
-class ReadingTasks(Result):
-    """Sections to read, and the form to answer in."""
-
-    layout: ClassVar[Layout] = Layout(paged=("tasks",), reads=True)
-
-    municipality: str
-    kind: str
-    tool: str = Field(description="The tool that takes the answers")
-    form: str
-    tasks: list[ReadingTask]
-
-
-def zoning_reading_tasks(
-    kg: KnowledgeGraph,
-    municipality: MunicipalityName,
-    state: StateName,
-    district: DistrictName = None,
-    section_id: SectionId | None = None,
-    kind: Annotated[Wanted, Field()] = "uses",
-    limit: PageSize = 5,
-    offset: Skipped = 0,
-) -> ReadingTasks:
-    """List sections of a code for you to read: their uses, standards or definitions are wanted.
-
-    Use to fill gaps. Returns tasks (section_ref, path, districts, text) and the form of the answers, which go to the
-    named tool with quotations. They are checked, and are your claims, unconfirmed until a review or a second reader.
-    Example: zoning_reading_tasks(municipality="Quarry Bend", state="UT", district="R-1", kind="uses").
-    Next: `kg_ingest_use_permissions`, `kg_ingest_dimensional_standards`, `kg_ingest_definitions`.
-    """
-    bounded_page(limit, offset)
-    reader, notes = Reader(kg), list[str]()
-    place = find_place(reader, municipality, state)
-    tree = code_tree.cached_tree(kg, place.iri)
-    words = load_vocabulary(reader, place)
-    districts = None if district is None else find_named("district", district, words.districts, place, notes)
-    tool, of = _FACTS[kind]
-    rules: RuleKind = "standard" if kind == "standards" else "permission"
-    if section_id is not None:
-        root = find_section(tree, section_id)
-        sections = [each for each in tree.below(root) if tree.sections[each].text_sha256 is not None]
-    else:
-        about, words_of = ("definitions", None) if kind == "definitions" else (None, district)
-        question = Question(reader, rules, place, about, words_of, districts if words_of else None)
-        sections = [each.section for each in rank_governing(question)]
-    reader.start_selection()
-    nodes = [NamedNode(each) for each in sections]
-    rows = reader.rows("facts by section", bind(COUNTS, sections=nodes, kind=of, least=kg.settings.rule_confidence))
-    counts = {iri_of(row["section"]): int(term_text(row["count"])) for row in rows}
-    sections.sort(key=lambda each: counts.get(each, 0) > 0)  # stable: best first
-    shown, scopes = sections[offset : offset + limit], load_scopes(reader, place)
-    texts = code_tree.load_texts(kg.ask_sources, shown)
-    tasks = []
-    for each in shown:
-        named = sorted({iri for scope in scopes.get(each, ()) for iri in scope.districts} & words.districts.keys())
-        tasks.append(
-            ReadingTask(
-                section_ref=get_section_key(each),
-                path=build_heading_path(tree, each),
-                iri=each,
-                districts=[words.districts[iri].code for iri in named] or None,
-                known=counts.get(each, 0),
-                text=texts.get(each, "")[:LONGEST_TEXT],
-                text_length=len(texts.get(each, "")),
-            )
-        )
-    return reader.finish(
-        ReadingTasks(municipality=place.name, kind=kind, tool=tool, form=READING_FORM, tasks=tasks, notes=notes),
-        total=len(sections),
-        next_offset=page_of(sections, offset, limit),
-    )

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from kg.errors import RecordError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.settings import Settings
-from kg.tools.zoning.governing_passages import zoning_reading_tasks
 from kg.tools.zoning.ingest import (
     kg_ingest_code_section,
     kg_ingest_definitions,
@@ -22,6 +21,7 @@ from kg.tools.zoning.ingest import (
     kg_ingest_use_permissions,
 )
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
+from kg.tools.zoning.reading_tasks import zoning_reading_tasks
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.ingest import ingest
 from loaders.zoning.graph.readings import check
