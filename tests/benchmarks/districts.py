@@ -21,7 +21,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.settings import Settings
 from kg.sparql.terms import bind
-from kg.tools.zoning.names import Place, load_places
+from kg.tools.zoning.name_lookup import Place, load_places
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95, timed

@@ -27,7 +27,7 @@ from kg.tools.parliament.speech_filters import parties, speakers
 from kg.tools.reading.documents import Heading, load_order, read_document
 from kg.tools.registry import TOOLS
 from kg.tools.search.passages import fetch, search
-from kg.tools.zoning.names import load_places as load_municipalities
+from kg.tools.zoning.name_lookup import load_places as load_municipalities
 from kg.vocabulary import BASE, DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, mint
 from loaders.sources import load
 from tests.conftest import load_once, opened, shipped

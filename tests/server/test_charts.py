@@ -20,7 +20,7 @@ from kg.server.pages.site import ask
 from kg.tools.climate.document_counts import count_documents
 from kg.tools.climate.jurisdictions import compare_jurisdictions
 from kg.tools.parliament.speakers import speech_stats
-from kg.tools.zoning.names import load_places
+from kg.tools.zoning.name_lookup import load_places
 
 BROWSER = {"Accept": "text/html"}
 

@@ -30,7 +30,7 @@ from kg.tools.climate.document_counts import DocumentCount, count_documents
 from kg.tools.parliament import speakers
 from kg.tools.schema.term_index import split_words
 from kg.tools.zoning import compare
-from kg.tools.zoning.names import load_places as load_municipalities
+from kg.tools.zoning.name_lookup import load_places as load_municipalities
 
 PLACES: Final = 25
 """Maximum places of a chart. The table has all."""

@@ -23,7 +23,7 @@ from kg.tools.catalog.health import Health, health
 from kg.tools.catalog.resources import Resource, datasets
 from kg.tools.parliament.speech_filters import speakers
 from kg.tools.search.passages import search
-from kg.tools.zoning.names import load_places as load_municipalities
+from kg.tools.zoning.name_lookup import load_places as load_municipalities
 
 EXAMPLES: Final = 6
 """Searches that the page proposes."""

@@ -23,7 +23,7 @@ from kg.tools.climate.families import family_overview
 from kg.tools.concepts.find import concept_find
 from kg.tools.parliament.speakers import list_speakers
 from kg.tools.search.passages import search
-from kg.tools.zoning.names import load_places as load_municipalities
+from kg.tools.zoning.name_lookup import load_places as load_municipalities
 from kg.vocabulary import mint
 
 PER_PAGE: Final = 50

@@ -18,7 +18,7 @@ from kg.retrieval.results import Limit, Offset, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, select, term_text
 from kg.tools.parliament.speech_filters import label_chamber, parties, tags
-from kg.tools.zoning.names import load_places as load_municipalities
+from kg.tools.zoning.name_lookup import load_places as load_municipalities
 from kg.vocabulary import CATALOG_GRAPH, DCTERMS, KG, PROV_GRAPH, SCHEMA, SHIPPED_GRAPHS, SKOS
 
 COUNTS: Final = """

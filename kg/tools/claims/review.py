@@ -28,7 +28,7 @@ from kg.store.ownership import CURATED
 from kg.store.protocol import Term, named_node, term_text
 from kg.text import name_or_quote, quoted
 from kg.tools.entities.dereference import parse_iri
-from kg.tools.zoning.names import find_place, load_code_names
+from kg.tools.zoning.name_lookup import find_place, load_code_names
 from kg.tools.zoning.rules import Rule, Span, is_reported, load_asserted, load_rules
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import BASE, ENTITIES, EXTRACTED, KG, PROV, PROV_GRAPH, RDF, SKOS, SOURCED, iri_prefix, mint

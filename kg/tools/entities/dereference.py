@@ -27,7 +27,7 @@ from kg.sparql.terms import Bindable, bind, is_iri
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
 from kg.text import escape_controls, quoted
-from kg.tools.zoning.names import load_code_names, load_top_sections
+from kg.tools.zoning.name_lookup import load_code_names, load_top_sections
 from kg.tools.zoning.sections import Table, load_section_tables
 from kg.vocabulary import (
     BASE,

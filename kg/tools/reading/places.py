@@ -20,7 +20,7 @@ from kg.store.protocol import Term, term_text
 from kg.text import natural_key, quoted
 from kg.tools.climate.families import Family, family_overview
 from kg.tools.climate.jurisdictions import JurisdictionResult, jurisdiction_overview
-from kg.tools.zoning.names import load_places as load_municipalities
+from kg.tools.zoning.name_lookup import load_places as load_municipalities
 from kg.tools.zoning.sections import SectionLine, load_section_lines
 from kg.vocabulary import SKOS, iri_prefix
 from kg.zoning_summaries import code_tree

@@ -18,7 +18,7 @@ from kg.text import quoted
 from kg.tools.claims.review import Kind, ListedClaim, load_listed
 from kg.tools.reading.documents import CitedBy, load_cited_by
 from kg.tools.reading.marks import Marks, load_marks
-from kg.tools.zoning.names import load_places
+from kg.tools.zoning.name_lookup import load_places
 from kg.tools.zoning.rules import Rule, Span, is_reported, load_rules
 from kg.tools.zoning.sections import (
     SectionLine,

@@ -18,7 +18,7 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.text import natural_key, quoted
-from kg.tools.zoning.names import (
+from kg.tools.zoning.name_lookup import (
     MunicipalityName,
     PageSize,
     SectionId,

@@ -30,7 +30,7 @@ from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.text import natural_key, quoted
 from kg.tools.zoning.governing_passages import has_text
-from kg.tools.zoning.names import (
+from kg.tools.zoning.name_lookup import (
     UNRECORDED,
     PageSize,
     Place,

@@ -8,7 +8,7 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.loading import exclusive_load
 from kg.retrieval.reader import Reader
-from kg.tools.zoning.names import find_place, get_section_key
+from kg.tools.zoning.name_lookup import find_place, get_section_key
 from kg.vocabulary import iri_prefix
 
 

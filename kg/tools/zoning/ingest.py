@@ -23,7 +23,7 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.text import list_first, quoted
-from kg.tools.zoning.names import MunicipalityName, StateName, find_place, find_section, get_section_key
+from kg.tools.zoning.name_lookup import MunicipalityName, StateName, find_place, find_section, get_section_key
 from kg.vocabulary import EXTRACTED, SOURCED
 from kg.zoning_summaries import code_tree
 

@@ -31,7 +31,7 @@ from kg.tools.zoning.governing_passages import (
     find_law,
     has_text,
 )
-from kg.tools.zoning.names import (
+from kg.tools.zoning.name_lookup import (
     UNRECORDED,
     DistrictName,
     MunicipalityName,

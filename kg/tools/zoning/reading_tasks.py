@@ -15,7 +15,7 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.zoning.governing_passages import Question, load_scopes, rank_governing
-from kg.tools.zoning.names import (
+from kg.tools.zoning.name_lookup import (
     DistrictName,
     MunicipalityName,
     PageSize,

@@ -23,7 +23,7 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import name_or_quote, quoted
-from kg.tools.zoning.names import MEMBERS, Vocabulary, get_section_key, load_statuses
+from kg.tools.zoning.name_lookup import MEMBERS, Vocabulary, get_section_key, load_statuses
 from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, OA, PROV, QUDT, RDF, SKOS, SOURCED
 from kg.zoning_summaries.use_names import parse_use_kinds
 

@@ -19,7 +19,7 @@ from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.text import name_or_quote, quoted
-from kg.tools.zoning.names import (
+from kg.tools.zoning.name_lookup import (
     MunicipalityName,
     PageSize,
     SectionId,

@@ -15,7 +15,7 @@ from kg.retrieval.reader import Reader, bounded
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean, clipped
 from kg.search.index_sync import Progress
-from kg.tools.zoning.names import (
+from kg.tools.zoning.name_lookup import (
     MunicipalityName,
     SectionId,
     StateName,

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of
-from kg.tools.zoning.names import Place, find_place, find_section, get_section_key, load_places
+from kg.tools.zoning.name_lookup import Place, find_place, find_section, get_section_key, load_places
 from kg.zoning_summaries import code_tree
 
 CODES: Final = """

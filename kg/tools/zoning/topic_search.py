@@ -26,7 +26,7 @@ from kg.retrieval.results import Result
 from kg.retrieval.text_vectors import WITHOUT_MODEL
 from kg.retrieval.token_budget import Lean
 from kg.text import ordinal, quoted
-from kg.tools.zoning.names import MunicipalityName, StateName, find_place, get_section_key
+from kg.tools.zoning.name_lookup import MunicipalityName, StateName, find_place, get_section_key
 from kg.vocabulary import sha256
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import State

@@ -25,7 +25,7 @@ from kg.tools.zoning.ingest import (
     kg_ingest_dimensional_standards,
     kg_ingest_use_permissions,
 )
-from kg.tools.zoning.names import find_standard_types, get_section_key, no_match_message, parse_use_kinds
+from kg.tools.zoning.name_lookup import find_standard_types, get_section_key, no_match_message, parse_use_kinds
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from loaders.zoning.graph.ingest import ingest
