@@ -47,7 +47,7 @@ def build(
     from kg.cli import connection
 
     with connection.connect(settings_for(data_dir)) as graph, output.progress("summarizing") as advance:
-        arguments = {"municipality": municipality, "state": state, "root": root, "mode": mode, "anew": again}
+        arguments = {"municipality": municipality, "state": state, "root": root, "mode": mode, "again": again}
         done = graph.call("summaries_build", arguments, advance)
     if as_json:
         output.put_json(done)

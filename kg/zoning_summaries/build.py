@@ -89,14 +89,14 @@ def build(
     root: str | None = None,
     *,
     mode: Mode = "extractive",
-    anew: bool = False,
+    again: bool = False,
     above: bool = False,
     on_progress: Progress | None = None,
     sleep: Callable[[float], object] | None = None,
 ) -> BuildReport:
     """Build the missing and stale summaries of a municipality: at and below `root`, or all.
 
-    With `anew`, current summaries are rewritten, too: with `above` only that of `root`, and those above it are built.
+    With `again`, current summaries are rewritten, too: with `above` only that of `root`, and those above it are built.
     A section that fails is reported and stops only the sections above it. `on_progress` can raise BuildPausedError to
     end the build early. While another build of this code runs, it is called, too. An endpoint is no longer called after
     `ENOUGH_FAILURES` consecutive failures. Raises NotFoundError for an unknown municipality or root, InvalidInputError
@@ -113,7 +113,7 @@ def build(
     try:
         work = _Build(kg, code_tree.read_tree(kg, municipality), writer, municipality, on_progress, halt)
         sections = work.tree.below(root)
-        forced = set(sections if anew else ())
+        forced = set(sections if again else ())
         if above and root is not None:
             forced &= {root}
             sections += work.tree.above(root)

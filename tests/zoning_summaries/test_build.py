@@ -93,7 +93,7 @@ def test_the_same_law_gets_the_same_summaries(opened: Callable[..., KnowledgeGra
     build(other, TOWN)
     assert texts(one) == texts(other)
     before = texts(one)
-    build(one, TOWN, anew=True)
+    build(one, TOWN, again=True)
     assert texts(one) == before
 
 
@@ -153,7 +153,7 @@ def test_a_root_bounds_what_is_built(town: KnowledgeGraph) -> None:
 def test_rebuilding_a_section_takes_those_above_along(town: KnowledgeGraph) -> None:
     build(town, TOWN)
     enact(town.store, [Law("7.1.1", "Height", "A fence may be nine feet high.", "7.1", 0)])
-    report = build(town, TOWN, iri("7.1.1"), anew=True, above=True)
+    report = build(town, TOWN, iri("7.1.1"), again=True, above=True)
     assert report.built == 3
     assert set(states(town).values()) == {"current", "empty"}
 

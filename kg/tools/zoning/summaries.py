@@ -167,7 +167,7 @@ def kg_rebuild_summary(
     elif inputs_sha256 is not None:
         raise InvalidInputError("inputs_sha256: It needs a summary. Omit it to generate one.")
     else:
-        report = build(kg, place.iri, found, mode=mode, anew=True, above=True, on_progress=_unless_stopped())
+        report = build(kg, place.iri, found, mode=mode, again=True, above=True, on_progress=_unless_stopped())
         rebuilt, failed = report.built, report.failed.get(found)
         if report.paused:
             failed = f"Paused after {ANSWER_AFTER_S:g} s. Call `kg_build_summaries` for the sections below first."

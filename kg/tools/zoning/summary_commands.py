@@ -23,9 +23,9 @@ def summaries_build(
     state: str,
     root: str | None = None,
     mode: Literal["extractive", "chat"] = "extractive",
-    anew: bool = False,
+    again: bool = False,
 ) -> dict[str, Any]:
-    """Build missing and stale summaries of a code: at and below the section `root`, or all. `anew`: current ones too.
+    """Build missing and stale summaries of a code: at and below the section `root`, or all. `again`: current ones too.
 
     With the mode "chat" the configured chat endpoint writes them; else they are sentences of the law.
     """
@@ -34,7 +34,7 @@ def summaries_build(
 
     place = find_place(Reader(kg), municipality, state)
     start = None if root is None else find_section(code_tree.cached_tree(kg, place.iri), root)
-    report = build(kg, place.iri, start, mode=mode, anew=anew, on_progress=PROGRESS.get())
+    report = build(kg, place.iri, start, mode=mode, again=again, on_progress=PROGRESS.get())
     return {
         **asdict(report),
         "municipality": place.shown,
