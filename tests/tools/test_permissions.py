@@ -19,11 +19,11 @@ from kg.server.app import create_app
 from kg.server.auth import LocalToken, read_token
 from kg.store.ownership import CURATED, USER
 from kg.tools.registry import TOOLS
-from kg.vocabulary import GENERATED, RDFS, SOURCED, mint
+from kg.vocabulary import GENERATED, KG, RDFS, SKOS, SOURCED, mint
 from loaders.confined_loads import ConfinedLoads
 from loaders.files.graph.entities import refresh
 from loaders.sources import load
-from loaders.zoning.graph.readings import get_reading_graph
+from loaders.zoning.graph.readings import AGREED, READ, get_reading_graph
 from tests.loaders.conftest import MemoryIndex
 
 FEIGN = {"municipality": "Upper Feign", "state": "CT"}
@@ -192,17 +192,33 @@ def test_a_caller_replaces_its_own_records_until_the_operator_loads_them(
     assert call(client, "ingest_docs", paths=["note.md"]).status_code == 403
 
 
-def test_a_caller_adds_to_its_reading_of_a_section_from_a_file(kg: KnowledgeGraph, client: TestClient) -> None:
+def test_readers_with_and_without_the_token_read_the_same_section(kg: KnowledgeGraph, client: TestClient) -> None:
     operator_loads(kg, "code.json")
-    for meaning in ("permitted", "are permitted"):
-        entry = {
-            "term": "Kilns",
-            "definition_text": meaning,
-            "section_ref": "9.2",
-            "quotations": ["Kilns are permitted."],
-        }
-        assert call(client, "kg_ingest_definitions", **FEIGN, definitions=[entry]).json().get("stored") == 1
-    assert get_reading_graph("us-ct-upper-feign", "9.2") in permissions.find_attributed(kg.store)
+    town, told = "us-ct-upper-feign", list[tuple[set[str], set[float]]]()
+    readings = {name: get_reading_graph(town, "9.2", f"agent/{name}") for name in ("local", "local-admin")}
+
+    def read(meaning: str, *sender: Any) -> None:
+        entry = {"term": "Kilns", "definition_text": meaning, "section_ref": "9.2"}
+        entries = [entry | {"quotations": ["Kilns are permitted."]}]
+        assert call(client, "kg_ingest_definitions", *sender, **FEIGN, definitions=entries).json()["stored"] == 1
+        found = kg.store.graph(mint("graph", "ext", "zoning", town, "9.2"))
+        texts = {quad.object.value for quad in found if quad.predicate == SKOS.definition}
+        own = {quad.subject for quad in found if quad.predicate == KG.method and "reading/" in str(quad.object)}
+        told.append(
+            (texts, {float(q.object.value) for q in found if q.predicate == KG.confidence and q.subject in own})
+        )
+
+    read("are permitted", holder(kg))
+    held = quads(kg, readings["local-admin"].value)
+    read("permitted")  # differs: both are told
+    read("are permitted")  # agrees, and replaces the caller's own reading
+    assert told == [
+        ({"are permitted"}, {READ}),
+        ({"are permitted", "permitted"}, {READ}),
+        ({"are permitted"}, {AGREED}),
+    ]
+    assert held <= quads(kg, GENERATED)
+    assert permissions.find_attributed(kg.store, readings.values()) == {readings["local"]}
 
 
 def test_what_the_holder_writes_by_a_tool_needs_the_token_again(kg: KnowledgeGraph, client: TestClient) -> None:

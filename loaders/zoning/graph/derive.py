@@ -188,8 +188,8 @@ class Findings:
         replace: Mapping[NamedNode, Sequence[Quad]],
     ) -> None:
         """Add the findings of a section, and the shared graphs that change with them."""
-        sources = (found.source,) if found.reading is None else (found.source, found.reading)
-        made[found.graph] = found.quads, RecordOrigin("", (), (*sources, *self._verdicts.on(found.reviewed)))
+        sources = (found.source, *found.readings, *self._verdicts.on(found.reviewed))
+        made[found.graph] = found.quads, RecordOrigin("", (), sources)
         for graph, quads in found.shared.items():
             stating: Sequence[NamedNode] = ()
             if graph in replace:
@@ -256,9 +256,9 @@ class Findings:
             again |= work.find_places()
         for key, graph in graphs.items():
             section = work.own.get(key) if key not in gone else None
-            readings = work.readings.get(key, ())
-            if readings and (section is None or not any(each.is_of(section) for each in readings)):
-                yield _Found(get_reading_graph(work.name, key), graph)
+            for reading in work.readings.get(key, ()):
+                if section is None or not reading.is_of(section):
+                    yield _Found(get_reading_graph(work.name, key, reading.reader), graph)
             if section is None:
                 yield _Found(_extracted(graph), graph)
                 continue
@@ -308,7 +308,7 @@ class Findings:
         quads += build_read_rules(section, readings, shared, own, work.districts, quads)
         quads += build_claims(section.text, section.key, shared, own, code.index, state)
         quads += build_places(section, scopes or (), work.listed, Rules(own, shared, work.districts))
-        read = get_reading_graph(work.name, section.key) if readings else None
+        read = [get_reading_graph(work.name, section.key, each.reader) for each in readings]
         found = apply_reviews(quads, self._verdicts, lambda node: shared.graphs.get(get_shared_graph(node), ()))
         graphs = _select_needed(shared.graphs, found) if found.by else shared.graphs
         return _Found(own, graph, found.quads, graphs, read, found.by)
@@ -360,8 +360,8 @@ class _Found:
     source: NamedNode
     quads: Sequence[Quad] = ()
     shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
-    reading: NamedNode | None = None
-    """The graph of the reading of the section by a model."""
+    readings: Sequence[NamedNode] = ()
+    """The graphs of the readings of the section."""
     reviewed: frozenset[NamedNode] = frozenset()
     """The claims whose reviews decided about any of the quads."""
 

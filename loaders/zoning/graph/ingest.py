@@ -208,7 +208,7 @@ def _receive_claims(
     run = Run(Agent("loaders.zoning.readings", VERSION), {"tool": tool, "reader": reader})
     failed = commit_readings(kg, name, readings, run, nullcontext)
     for number, key in sections.items():
-        outcomes[number] = {"outcome": STORED, "graph": get_reading_graph(name, key).value}
+        outcomes[number] = {"outcome": STORED, "graph": get_reading_graph(name, key, reader).value}
         if key in failed:
             outcomes[number] = {"outcome": REJECTED, "reason": failed[key]}
     return outcomes

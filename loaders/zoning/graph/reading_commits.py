@@ -25,7 +25,7 @@ from loaders.zoning.graph.readings import (
     Claim,
     Kind,
     Reading,
-    build_readings,
+    build_reading,
     check,
     get_reading_graph,
     load_readings,
@@ -68,9 +68,8 @@ def commit_readings(
         several: dict[str, list[Reading]] = {}
         for (key, reader), reading in readings.items():
             if key in sections and (reading is None or reading.is_of(sections[key])):
-                kept = several.setdefault(key, list(stored.get(key, ())))
-                kept[:] = [each for each in kept if each.reader != reader and each.is_of(sections[key])]
-                kept += [] if reading is None else [reading]
+                others = (each for each in several.get(key, stored.get(key, ())) if each.reader != reader)
+                several[key] = [*others, *([] if reading is None else [reading])]
         while True:  # without the readings that violate a shape
             found = Findings(CodesRead(), Codes(kg.memory)).derive_again(store, name, several)
             invalid = _find_invalid(found)
@@ -83,11 +82,13 @@ def commit_readings(
         replace = {graph: quads for graph, (quads, _) in found.items()}
         origins = {graph: origin for graph, (_, origin) in found.items()}
         now = timestamp(datetime.now(UTC))
-        for key, kept in several.items():
-            graph = get_reading_graph(name, key)
-            replace[graph] = build_readings(name, key, kept)
+        for key, reader in readings:
+            graph = get_reading_graph(name, key, reader)
+            kept = [each for each in several.get(key, ()) if each.reader == reader]
+            if key in several:
+                replace[graph] = [quad for each in kept for quad in build_reading(name, key, each)]
             if kept:
-                said = [(KG.method, Text(METHOD + each.reader)) for each in kept] + [(PROV.generatedAtTime, now)]
+                said = (KG.method, Text(METHOD + reader)), (PROV.generatedAtTime, now)
                 section = mint("graph", "src", DOMAIN, name, key)
                 origins[graph] = RecordOrigin("", (), (section,), said=said, author=permissions.get_author())
         commit_reviewed(store, replace, build_load_patch(run, store, replace, origins))

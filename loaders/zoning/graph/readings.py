@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode, Quad
 
 from kg.errors import RecordError
@@ -31,7 +30,7 @@ from loaders.citations.graph.claims import Evidence
 from loaders.zoning.extraction import permission_levels
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.section_scope import Scope
-from loaders.zoning.graph.authorities import Authorities
+from loaders.zoning.graph.authorities import Authorities, Property, describe
 from loaders.zoning.graph.rule_quads import Entry, Rules, level_of, quantity_of
 from loaders.zoning.graph.stored_codes import key_of
 from loaders.zoning.readers.code_model import Definition, DimensionalStandard, Section, UsePermission
@@ -288,24 +287,21 @@ def _parse_claims(text: str) -> tuple[Claim, ...] | None:
         return None
 
 
-def get_reading_graph(name: str, key: str) -> NamedNode:
-    """Get the graph of the readings of a section."""
-    return mint("graph", "gen", "zoning-reading", name, key)
+def get_reading_graph(name: str, key: str, reader: str) -> NamedNode:
+    """Get the graph of the reading of a section by one reader. Nobody else writes it."""
+    return mint("graph", "gen", "zoning-reading", name, key, reader)
 
 
-def build_readings(name: str, key: str, readings: Iterable[Reading]) -> list[Quad]:
-    """Build the quads of the readings of a section."""
-    graph, quads = get_reading_graph(name, key), list[Quad]()
-    for reading in readings:
-        claims = [{"kind": each.kind, "entry": each.entry, "spans": each.spans} for each in reading.claims]
-        said: Mapping[NamedNode, NamedNode | Text] = {
-            RDF.type: KG.Reading,
-            KG.readingOf: mint("section", name, key),
-            KG.method: Text(METHOD + reading.reader),
-            KG.promptSha256: Text(reading.form_sha256),
-            KG.inputSha256: Text(reading.text_sha256),
-            KG.proposals: Text(json.dumps({"claims": claims}, ensure_ascii=False)),
-        }
-        node = mint("reading", name, key, reading.reader)
-        quads += [Quad(node, predicate, value, graph) for predicate, value in said.items()]
-    return quads
+def build_reading(name: str, key: str, reading: Reading) -> list[Quad]:
+    """Build the quads of the reading of a section."""
+    claims = [{"kind": each.kind, "entry": each.entry, "spans": each.spans} for each in reading.claims]
+    said: Sequence[Property] = (
+        (RDF.type, KG.Reading),
+        (KG.readingOf, mint("section", name, key)),
+        (KG.method, METHOD + reading.reader),
+        (KG.promptSha256, reading.form_sha256),
+        (KG.inputSha256, reading.text_sha256),
+        (KG.proposals, json.dumps({"claims": claims}, ensure_ascii=False)),
+    )
+    node = mint("reading", name, key, reading.reader)
+    return describe(node, get_reading_graph(name, key, reading.reader), said)
