@@ -42,16 +42,17 @@ that does not contain them; ``jurisdiction.toml`` contains them for all files in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from kg.errors import InvalidInputError, RecordError
-from kg.text import quoted
-from loaders.readers.toml_tables import TomlTable, read_toml
+from kg.text import to_single_line
+from loaders.readers.toml_tables import read_toml
 from loaders.zoning.graph.authorities import state_code
 from loaders.zoning.graph.rule_quads import LEVELS, UNITS
 
@@ -62,68 +63,142 @@ FOLDER: Final = Path(__file__).parent.parent / "mappings"
 
 KEYS: Final = "\0"
 """The column with the keys of a JSON object of objects. No other column has this name."""
-_CODE: Final = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-_NAME: Final = re.compile(r"[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*")
-_BOUNDS: Final = ("min", "max")
-_TABLE_KEYS: Final = frozenset(
-    ("column", "state_column", "county_column", "name", "levels", "use", "standard", "key_column")
-)
-"""Keys which show that a file next to a source is meant as a mapping for a table."""
-_NO_DISTRICT: Final = 'Missing [district]. A mapping needs code = "...", the column of districts.'
+_SHOWN: Final = 80
+"""Characters of a value in a message."""
 
 
-@dataclass(frozen=True, slots=True)
-class Use:
+def _one_of(known: Collection[str]) -> AfterValidator:
+    def check(value: str) -> str:
+        if value not in known:
+            raise ValueError(f"Available: {', '.join(known)}.")
+        return value
+
+    return AfterValidator(check)
+
+
+def _check_state(state: str) -> str:
+    try:
+        state_code(state)
+    except RecordError as error:
+        raise ValueError(str(error)) from error
+    return state
+
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""A name, or a column, without white space around it, as in tables."""
+
+
+class _Table(BaseModel):
+    """A TOML table. Unknown keys are errors."""
+
+    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
+    hint: ClassVar[str] = ""
+    """Added to the error about an unknown key."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, given: Any) -> Any:
+        known = [each.alias or name for name, each in cls.model_fields.items()]
+        if isinstance(given, dict) and (unknown := [repr(name) for name in given if name not in known]):
+            shown = to_single_line(", ".join(unknown), _SHOWN)
+            raise ValueError(f"Unknown {shown}. Available: {', '.join(known)}.{cls.hint}")
+        return given
+
+    @classmethod
+    def read(cls, path: Path, given: Mapping[str, Any]) -> Self:
+        """Validate the content of a file. Raises InvalidInputError for the first fault."""
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            fault = error.errors()[0]
+        where = " ".join(str(each + 1) if isinstance(each, int) else each for each in fault["loc"])
+        if fault["type"] == "missing":
+            raise InvalidInputError(f"{path}: Missing {' in '.join(map(str, reversed(fault['loc'])))}.")
+        shown = "" if isinstance(fault["input"], dict) else f" is {to_single_line(repr(fault['input']), _SHOWN)}."
+        message = fault["msg"].removeprefix("Value error, ")
+        raise InvalidInputError(f"{path}: {where}{shown} {message}")
+
+
+class Use(_Table):
     """A column that states how each district permits a use."""
 
-    column: str
-    name: str
-    category: str | None = None
-    conditions: Sequence[str] = ()
+    column: Text
+    name: Text | None = None
+    """The name of the use. Default: that of the column."""
+    category: Text | None = None
+    conditions: list[Text] = []
     """Columns with conditions of the use."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(_Table):
     """A column with a dimension that each district prescribes."""
 
-    column: str
-    type: str
-    bound: str | None = None
-    unit: str | None = None
-    applies_to: str | None = None
+    column: Text
+    type: Annotated[str, StringConstraints(pattern="^[a-z0-9]+(?:-[a-z0-9]+)*$")]
+    bound: Literal["min", "max"] | None = None
+    unit: Annotated[str, _one_of(UNITS)] | None = None
+    applies_to: Text | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TableMapping:
+class Place(_Table):
+    """The municipality of all rows, or of a code."""
+
+    hint = ' Missing [district], if it is a mapping of a table: code = "...", the column of districts.'
+    name: Text | None = None
+    state: Annotated[str, AfterValidator(_check_state)] | None = None
+
+
+class Jurisdiction(Place):
+    """The municipality of a table, or its columns."""
+
+    hint = ""
+    column: Text | None = None
+    state_column: Text | None = None
+    county_column: Text | None = None
+
+
+class DistrictColumns(_Table):
+    """The columns with properties of the district."""
+
+    code: Text
+    name: Text | None = None
+    category: Text | None = None
+    facts: list[Text] = []
+
+
+class _Beside(_Table):
+    """A file next to a code."""
+
+    hint = Place.hint
+    jurisdiction: Place = Place()
+
+
+class TableMapping(_Table):
     """How to parse a table."""
 
-    name: str
-    district: str
-    """Column with the code of the district."""
-    jurisdiction: str | None = None
-    """Column with the municipality; `municipality` if all rows have the same."""
-    municipality: str | None = None
-    state_column: str | None = None
-    state: str | None = None
-    county_column: str | None = None
-    district_name: str | None = None
-    category: str | None = None
-    facts: Sequence[str] = ()
-    levels: Mapping[str, str] = field(default_factory=dict)
-    uses: Sequence[Use] = ()
-    standards: Sequence[Measure] = ()
-    key_column: str = "key"
+    name: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*$")]
+    jurisdiction: Jurisdiction = Jurisdiction()
+    district: DistrictColumns
+    levels: dict[str, Annotated[str, _one_of(LEVELS)]] = {}
+    uses: list[Use] = Field([], alias="use")
+    standards: list[Measure] = Field([], alias="standard")
+    key_column: Text = "key"
+
+    @model_validator(mode="after")
+    def _require_rules(self) -> Self:
+        if not self.uses and not self.standards:
+            raise ValueError("The mapping has no column for a use, [[use]], or a standard, [[standard]].")
+        return self
 
     @property
     def columns(self) -> Sequence[str]:
         """All columns that the mapping names, each once."""
+        where, district = self.jurisdiction, self.district
         conditions = (condition for use in self.uses for condition in use.conditions)
         standards = (each.column for each in self.standards)
         named: Iterable[str | None] = (
-            self.jurisdiction, self.state_column, self.county_column, self.district, self.district_name, self.category,
-            *self.facts,
-            *(use.column for use in self.uses), *conditions, *standards,
+            where.column, where.state_column, where.county_column, district.code, district.name, district.category,
+            *district.facts, *(use.column for use in self.uses), *conditions, *standards,
         )  # fmt: skip
         return list(dict.fromkeys(name for name in named if name is not None))
 
@@ -134,7 +209,7 @@ class TableMapping:
     def lacking(self, columns: Iterable[str]) -> Sequence[str]:
         """Find the missing columns of a table: those that place a row, and at least one column with a rule."""
         there = self.rename(columns)
-        needed = (self.jurisdiction, self.state_column, self.district)
+        needed = (self.jurisdiction.column, self.jurisdiction.state_column, self.district.code)
         absent = [name for name in needed if name is not None and name not in there]
         said = [*(use.column for use in self.uses), *(each.column for each in self.standards)]
         return absent or ([] if there & set(said) else said)
@@ -142,71 +217,7 @@ class TableMapping:
 
 def load(path: Path) -> TableMapping:
     """Parse a TOML file into a mapping. Raises InvalidInputError for an unreadable or incomplete one."""
-    return _mapping(TomlTable(str(path), read_toml(path)))
-
-
-def _mapping(top: TomlTable) -> TableMapping:
-    name = top.text("name") or Path(top.place).stem
-    if _NAME.fullmatch(name) is None:
-        raise InvalidInputError(
-            f"{top.place}: Invalid name {quoted(name)}. Use letters and digits, with - or _ between them."
-        )
-    if "district" not in top.entries:
-        raise InvalidInputError(f"{top.place}: {_NO_DISTRICT}")
-    where, district, levels = top.table("jurisdiction"), top.table("district"), top.table("levels")
-    found = TableMapping(
-        name,
-        district.needed("code").strip(),
-        where.column("column"),
-        where.text("name"),
-        where.column("state_column"),
-        where.text("state"),
-        where.column("county_column"),
-        district.column("name"),
-        district.column("category"),
-        district.texts("facts"),
-        {cell: levels.needed(cell) for cell in list(levels.entries)},
-        [_use(each) for each in top.tables("use")],
-        [_measure(each) for each in top.tables("standard")],
-        top.text("key_column") or "key",
-    )
-    for each in (where, district, levels, top):
-        each.end()
-    for level in found.levels.values():
-        _check(levels.place, "level", level, LEVELS)
-    _valid_state(found.state, where.place)
-    if not found.uses and not found.standards:
-        raise InvalidInputError(
-            f"{top.place}: The mapping has no column for a use, [[use]], or a standard, [[standard]]."
-        )
-    return found
-
-
-def _use(given: TomlTable) -> Use:
-    column = given.needed("column").strip()
-    return Use(column, given.text("name") or column, given.text("category"), given.texts("conditions"))
-
-
-def _measure(given: TomlTable) -> Measure:
-    found = Measure(
-        given.needed("column").strip(),
-        given.needed("type"),
-        given.text("bound"),
-        given.text("unit"),
-        given.text("applies_to"),
-    )
-    if _CODE.fullmatch(found.type) is None:
-        raise InvalidInputError(
-            f"{given.place}: Invalid type {quoted(found.type)}. Use lower case with hyphens, as in lot-area."
-        )
-    _check(given.place, "bound", found.bound, _BOUNDS)
-    _check(given.place, "unit", found.unit, UNITS)
-    return found
-
-
-def _check(place: str, name: str, value: str | None, known: Collection[str]) -> None:
-    if value is not None and value not in known:
-        raise InvalidInputError(f"{place}: Invalid {name} {quoted(value)}. Available: {', '.join(known)}.")
+    return TableMapping.read(path, {"name": path.stem} | read_toml(path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,29 +241,16 @@ def load_settings(path: Path) -> FileSettings:
     for place in (path.with_suffix(".toml"), path.with_name(OF_FOLDER)):
         if place == path or not place.is_file():
             continue
-        top, table = TomlTable(str(place), read_toml(place)), None
-        if "district" in top.entries:
-            table = _mapping(top)
-            name, state = table.municipality, table.state
-        else:
-            where = top.table("jurisdiction")
-            name, state = where.text("name"), where.text("state")
-            _valid_state(state, where.place)
-            hint = "" if _TABLE_KEYS.isdisjoint((*where.entries, *top.entries)) else f" {_NO_DISTRICT}"
-            where.end(hint)
-            top.end(hint)
+        given = read_toml(place)
+        table = load(place) if "district" in given else None
+        where = table.jurisdiction if table is not None else _Beside.read(place, given).jurisdiction
         found = FileSettings(
-            found.municipality or name, found.state or state, found.mapping or table, (*found.places, place)
+            found.municipality or where.name,
+            found.state or where.state,
+            found.mapping or table,
+            (*found.places, place),
         )
     return found
-
-
-def _valid_state(state: str | None, place: str) -> None:
-    if state is not None:
-        try:
-            state_code(state)
-        except RecordError as error:
-            raise InvalidInputError(f"{place}: {error}") from error
 
 
 @cache

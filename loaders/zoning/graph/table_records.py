@@ -61,7 +61,7 @@ def read_records(
         yield Notice(warning, warning=True)
     if absent := [name for name in chosen.columns if name not in chosen.rename(sheet.columns)]:
         yield Notice(f"{source}: Missing column {_some(absent)}.", warning=True)
-    table = _Table(domain, file, chosen, municipality or chosen.municipality, state or chosen.state)
+    table = _Table(domain, file, chosen, municipality or chosen.jurisdiction.name, state or chosen.jurisdiction.state)
     yield from table.read(sheet)
 
 
@@ -119,8 +119,8 @@ class _Table:
         if name is None or state is None:
             what = "municipality" if name is None else "state"
             raise RecordError(f"No {what} in a column, in the mapping or in --{what}.")
-        if _cell(cells, self.mapping.district) is None:
-            raise RecordError(f"Column {quoted(self.mapping.district)} is empty, so the row has no district.")
+        if _cell(cells, self.mapping.district.code) is None:
+            raise RecordError(f"Column {quoted(self.mapping.district.code)} is empty, so the row has no district.")
         if where not in self.keys:
             self.keys[name, state] = municipality_key(name, state)
         return self.keys[name, state]
@@ -128,7 +128,7 @@ class _Table:
     def build(self, rows: Mapping[int, Cells]) -> Iterator[Item]:
         """Build the record of the municipality with these rows by number. It has a county if all rows name the same."""
         mapping, first = self.mapping, next(iter(rows.values()))
-        found = (_cell(cells, mapping.county_column) for cells in rows.values())
+        found = (_cell(cells, mapping.jurisdiction.county_column) for cells in rows.values())
         counties = {" ".join(county.split()) for county in found if county is not None}
         name, state = self._where(first)
         shared = Authorities(name or "", state or "", counties.pop() if len(counties) == 1 else None)
@@ -137,7 +137,7 @@ class _Table:
         digest = hashlib.sha256((repr(mapping) + repr(shared.name)).encode())
         seen: dict[str, int] = {}
         for number, cells in rows.items():
-            code = _cell(cells, mapping.district) or ""
+            code = _cell(cells, mapping.district.code) or ""
             try:
                 if code in seen:
                     raise RecordError(
@@ -146,7 +146,7 @@ class _Table:
                     )
                 seen[code] = number
                 digest.update(repr(list(cells.values())).encode())
-                name, category = _cell(cells, mapping.district_name), _cell(cells, mapping.category)
+                name, category = _cell(cells, mapping.district.name), _cell(cells, mapping.district.category)
                 _add_rules(rules, shared.district(code, name, category), cells, mapping)
             except RecordError as error:
                 yield self.reject(number, error)
@@ -155,11 +155,8 @@ class _Table:
 
     def _where(self, cells: Cells) -> tuple[str | None, str | None]:
         """The municipality and the state; the row's own columns take precedence."""
-        mapping = self.mapping
-        return (
-            _cell(cells, mapping.jurisdiction) or self.municipality,
-            _cell(cells, mapping.state_column) or self.state,
-        )
+        where = self.mapping.jurisdiction
+        return _cell(cells, where.column) or self.municipality, _cell(cells, where.state_column) or self.state
 
 
 def _add_rules(rules: Rules, district: NamedNode, cells: Cells, mapping: TableMapping) -> None:
@@ -167,12 +164,14 @@ def _add_rules(rules: Rules, district: NamedNode, cells: Cells, mapping: TableMa
         filled = ((column, _cell(cells, column)) for column in columns)
         return [f"{column.strip()}: {cell}" for column, cell in filled if cell is not None]
 
-    rules.quads += describe(district, rules.graph, ((KG.districtFact, fact) for fact in labelled(mapping.facts)))
+    rules.quads += describe(
+        district, rules.graph, ((KG.districtFact, fact) for fact in labelled(mapping.district.facts))
+    )
     for use in mapping.uses:
         if (raw := _cell(cells, use.column)) is not None:
             rules.permission(
                 district,
-                rules.shared.land_use(use.name, use.category),
+                rules.shared.land_use(use.name or use.column, use.category),
                 raw,
                 mapping.levels.get(raw.strip()),
                 conditions=labelled(use.conditions),
