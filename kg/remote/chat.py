@@ -8,9 +8,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from kg.errors import UpstreamError
+from kg.errors import InvalidInputError, UpstreamError
 from kg.remote.http import Deadline, Reply, TooLargeError, redact, request_with_retry, send_request
 
 MAX_RESPONSES: Final = 3
@@ -18,6 +18,7 @@ MAX_RESPONSES: Final = 3
 MAX_BYTES: Final = 4 << 20
 """Maximum size of a response."""
 _MIN_TIMEOUT_S: Final = 0.1
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +110,16 @@ class ChatEndpoint:
             except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError) as error:
                 problem = f"not a completion ({type(error).__name__})"
         raise UpstreamError(redact(f"{self.url} returned {MAX_RESPONSES} unusable responses: {problem}", self._token))
+
+    def ask(self, system: str, user: str, max_tokens: int, parse: Callable[[str], _Answer], again: str = "") -> _Answer:
+        """Send a prompt and parse the answer; one that `parse` refuses once more, with `again` after `system`.
+
+        Raises UpstreamError as `complete` does, and InvalidInputError if `parse` refuses the second answer, too.
+        """
+        try:
+            return parse(self.complete(system, user, max_tokens).text)
+        except InvalidInputError:
+            return parse(self.complete(system + again, user, max_tokens).text)
 
     def _post(self, body: dict[str, object], deadline: float) -> Reply:
         def send() -> Reply:

@@ -105,15 +105,9 @@ class Chat:
 
     def write(self, source: Source) -> str:
         """Write a valid summary. Raises QuadciteError if the section gets none."""
-        try:
-            return self._ask(source, "")
-        except InvalidInputError:
-            return self._ask(source, AGAIN)
-
-    def _ask(self, source: Source, again: str) -> str:
         given = source.given()
-        answer = self.endpoint.complete(build_instructions(source.level) + again, given, MAX_TOKENS)
-        return check_summary(answer.text, source.level, given)
+        instructions, check = build_instructions(source.level), lambda text: check_summary(text, source.level, given)
+        return self.endpoint.ask(instructions, given, MAX_TOKENS, check, AGAIN)
 
 
 def has_chat(settings: Settings) -> bool:

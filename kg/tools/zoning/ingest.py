@@ -37,12 +37,6 @@ SELECT ?kind (COUNT(DISTINCT ?thing) AS ?count) WHERE {
     FILTER(?kind IN (kg:CrossReference, kg:Definition, kg:UsePermission, kg:DimensionalStandard)) }
 } GROUP BY ?kind"""
 
-LONGEST: Final[Mapping[str, int]] = {
-    "district": 200, "use": 300, "permission": 500, "conditions": 5_000, "review_section": 500, "section_ref": 500,
-    "standard_type": 200, "value": 2_000, "unit": 200, "term": 300, "definition_text": 100_000,
-}  # fmt: skip
-"""Maximum characters of the fields of an entry. Longer values could not be passed to the query tools."""
-
 _FOUND: Final = {
     "CrossReference": "cross_references",
     "Definition": "definitions",
@@ -218,13 +212,10 @@ def _receive(
     except NotFoundError as error:
         unknown = f"A new municipality is created. {error}"
     sent_by = SENDER.get().name
-    unfit = {
-        number: why for number, entry in enumerate(entries, 1) if kind != "section" and (why := _find_too_long(entry))
-    }
-    taken = [None if number in unfit else entry for number, entry in enumerate(entries, 1)]
-    sent = {"tool": tool, "municipality": name, "state": state, "kind": kind, "entries": taken, "sent_by": sent_by}
-    done = loading.receive(reader.kg, **sent)
-    outcomes = sorted(done["entries"], key=lambda each: (each["outcome"] != "rejected", each["number"]))
+    done = loading.receive(
+        reader.kg, tool=tool, municipality=name, state=state, kind=kind, entries=list(entries), sent_by=sent_by
+    )
+    outcomes = sorted(done["entries"], key=lambda each: (each["outcome"] != "rejected", each["entry"]))
     notes = [*([unknown] if unknown is not None and done["is_new"] else []), *done["warnings"]]
     fields = {
         **{name: sum(each["outcome"] == name for each in outcomes) for name in ("stored", "unchanged", "rejected")},
@@ -234,15 +225,7 @@ def _receive(
         "fetched_at": done["fetched_at"],
         "sent_by": sent_by,
         "run": done["run"],
-        "entries": [
-            EntryOutcome(
-                entry=each["number"],
-                outcome=each["outcome"],
-                reason=unfit.get(each["number"], each.get("reason")),
-                graph=each.get("graph"),
-            )
-            for each in outcomes[:SHOWN_ENTRIES]
-        ],
+        "entries": [EntryOutcome(**each) for each in outcomes[:SHOWN_ENTRIES]],
         "notes": list_first([str(note)[:500] for note in notes], SHOWN_NOTES, "notes"),
     }
     return fields, done["sections"]
@@ -264,18 +247,6 @@ def _refuse_alike(kg: KnowledgeGraph, municipality: str, section_id: str) -> Non
         is_other = get_section_key(found.iri) != section_id.strip() and fold(found.title) != fold(number)
         if is_other and not permissions.find_attributed(kg.store, [graph]):
             permissions.refuse_foreign([graph], author)
-
-
-def _find_too_long(entry: Any) -> str | None:
-    """Find the first field of an entry that is too long. Returns the reason for its rejection, or None."""
-    if not isinstance(entry, Mapping):
-        return None
-    for name, longest in LONGEST.items():
-        values = entry.get(name)
-        for value in values if isinstance(values, list) else [values]:
-            if isinstance(value, str) and len(value) > longest:
-                return f"Field {name} has {len(value):,} characters. The limit is {longest:,}."
-    return None
 
 
 def _count_extracted(reader: Reader, graph: str) -> dict[str, int]:

@@ -1,14 +1,16 @@
-"""Tool that hands out sections of a code for an agent to read: the facts in them come back with quotations."""
+"""Sections of a code that agents and models read: a tool hands them out, and ``kg extract`` asks a chat model."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 from pyoxigraph import NamedNode
 
-from kg.knowledge_graph import KnowledgeGraph
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import PROGRESS, KnowledgeGraph
+from kg.loading import exclusive_load
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
@@ -29,7 +31,7 @@ from kg.tools.zoning.name_lookup import (
     load_vocabulary,
 )
 from kg.tools.zoning.rules import RuleKind
-from kg.vocabulary import KG
+from kg.vocabulary import KG, iri_prefix
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.prompts import READING_FORM
 from kg.zoning_summaries.section_ranking import build_heading_path
@@ -135,3 +137,39 @@ def zoning_reading_tasks(
         total=len(sections),
         next_offset=page_of(sections, offset, limit),
     )
+
+
+def extract(
+    kg: KnowledgeGraph,
+    municipality: str,
+    state: str,
+    mode: Literal["chat", "rules"] = "chat",
+    again: bool = False,
+    questions: int = 500,
+    minutes: float = 60.0,
+) -> dict[str, Any]:
+    """Extract facts from the sections of a code again: with the configured chat model, or by the rules alone.
+
+    At most `questions` are sent to the endpoint, for at most `minutes`. With `again`, also about sections that the
+    model has read. The mode "rules" removes the readings of models.
+    """
+    if kg.extract is None:
+        raise InvalidInputError("This process cannot extract: it was started without loaders.")
+    place, advance = find_place(Reader(kg), municipality, state), PROGRESS.get()
+    report = kg.extract(
+        kg,
+        place.iri.removeprefix(iri_prefix("municipality")),
+        exclusive=lambda: exclusive_load(advance),
+        mode=mode,
+        again=again,
+        questions=questions,
+        minutes=minutes,
+        on_progress=advance,
+    )
+    return {
+        "municipality": place.shown,
+        **report.to_dict(),
+        "failed": [
+            {"section_id": get_section_key(each), "iri": each, "reason": why} for each, why in report.failed.items()
+        ],
+    }

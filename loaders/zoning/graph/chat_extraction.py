@@ -56,8 +56,6 @@ Answer with one JSON object and nothing else: {{"permissions": [{{"district", "u
 "quotations"}}], "standards": [{{"district", "standard_type", "value", "unit", "quotations"}}], "definitions": \
 [{{"term", "definition_text", "quotations"}}]}}. The text is between two lines that begin with "=====\"."""
 PROMPT_SHA256: Final = sha256(INSTRUCTIONS)
-TRIES: Final = 2
-"""Attempts of a model to answer a question in the form asked for before the section fails."""
 ENOUGH_FAILURES: Final = 5
 """Consecutive failures of the endpoint after which a run stops calling it."""
 _PATIENCE: Final = 3
@@ -120,10 +118,15 @@ def extract(
     started, halt = time.monotonic(), threading.Event()
     patience = min(_PATIENCE * kg.settings.chat_timeout_s, minutes * 60)
     endpoint = open_chat(kg.settings, patience_s=patience, sleep=sleep or halt.wait) if mode == "chat" else None
-    work = _Extraction(kg, name, exclusive, "rules" if endpoint is None else f"chat/{endpoint.name}", halt)
-    work.report.mode, work.report.model = mode, None if endpoint is None else endpoint.name
-    if not work.report.sections:
+    model, checks = None if endpoint is None else endpoint.name, Checks(kg, name)
+    if not checks.code.sections:
         raise NotFoundError(f"{name} has no sections. Load its code with `kg load zoning PATH`.")
+    report, method = (
+        ExtractionReport(mode, model, sections=len(checks.code.sections)),
+        f"chat/{model}" if model else mode,
+    )
+    run = Run(AGENT, {"municipality": name, "method": method})
+    work = _Extraction(kg, name, exclusive, method, halt, checks, report, run)
     if endpoint is None:
         work.withdraw()
     else:
@@ -148,24 +151,21 @@ def extract_in_turns(
     return extract(kg, name, exclusive=exclusive, **options)
 
 
+@dataclass(slots=True)
 class _Extraction:
-    def __init__(
-        self,
-        kg: KnowledgeGraph,
-        name: str,
-        exclusive: Callable[[], AbstractContextManager[None]],
-        method: str,
-        halt: threading.Event,
-    ) -> None:
-        self.kg, self.name, self.exclusive, self.method, self.halt = kg, name, exclusive, method, halt
-        self.checks: Final = Checks(kg, name)
-        self.report: Final = ExtractionReport(sections=len(self.checks.code.sections))
-        self.prov_run: Final = Run(AGENT, {"municipality": name, "method": method})
-        self.lock: Final = threading.Lock()
-        self.made: dict[tuple[str, str], Reading | None] = {}
-        """Readings that are not committed."""
-        self.failures = 0
-        """Consecutive failures of the endpoint."""
+    kg: KnowledgeGraph
+    name: str
+    exclusive: Callable[[], AbstractContextManager[None]]
+    method: str
+    halt: threading.Event
+    checks: Checks
+    report: ExtractionReport
+    prov_run: Run
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    made: dict[tuple[str, str], Reading | None] = field(default_factory=dict)
+    """Readings that are not committed."""
+    failures: int = 0
+    """Consecutive failures of the endpoint."""
 
     def withdraw(self) -> None:
         """Remove the readings of models, so that they have no effect."""
@@ -230,49 +230,32 @@ class _Extraction:
 
     def attempt(self, endpoint: ChatEndpoint, section: Section, windows: Sequence[str]) -> None:
         """Ask about one section. It remains waiting if the run ends before, or if the endpoint is no longer called."""
-        claims, refused, failure = list[Claim](), 0, None
+        claims, failure = list[Claim | None](), None
         for window in windows:
             if self.halt.is_set() or self.failures >= ENOUGH_FAILURES:
                 return
+            question = build_question(self.checks, section, window)
             try:
-                for each in self._ask(endpoint, section, window):
-                    claims += [] if each is None else [each]
-                    refused += each is None
+                for kind, entry in endpoint.ask(INSTRUCTIONS, question, MAX_TOKENS, _parse_answer):
+                    claims.append(self._check(kind, entry, section))
             except QuadciteError as error:
                 failure = error
                 break
+        passed = [each for each in claims if each is not None]
+        reading = Reading(self.method, sha256(section.text), (), PROMPT_SHA256)
         with self.lock:
             if failure is None:
                 self.failures = 0
                 self.report.read += 1
-                self.report.claimed += len(claims)
-                self.made[section.key, self.method] = Reading(self.method, sha256(section.text), (), PROMPT_SHA256).add(
-                    claims
-                )
+                self.report.claimed += len(passed)
+                self.made[section.key, self.method] = reading.add(passed)
             elif self.halt.is_set():
                 return
             else:
                 self.failures += isinstance(failure, UpstreamError)
                 self.report.failed[mint("section", self.name, section.key).value] = str(failure)
-            self.report.refused += refused
+            self.report.refused += len(claims) - len(passed)
             self.report.waiting -= 1
-
-    def _ask(self, endpoint: ChatEndpoint, section: Section, window: str) -> Sequence[Claim | None]:
-        """Ask one question; return the claims that pass the checks, and None for each entry that does not.
-
-        Raises UpstreamError, or InvalidInputError for answers of another form.
-        """
-        question = build_question(self.checks, section, window)
-        for attempt in range(1, TRIES + 1):
-            answer = endpoint.complete(INSTRUCTIONS, question, MAX_TOKENS)
-            try:
-                entries = _parse_answer(answer.text)
-            except InvalidInputError:
-                if attempt == TRIES:
-                    raise
-            else:
-                return [self._check(kind, entry, section) for kind, entry in entries]
-        raise AssertionError("the last attempt returns or raises")
 
     def _check(self, kind: Kind, entry: object, section: Section) -> Claim | None:
         try:

@@ -47,12 +47,16 @@ from loaders.zoning.readers.json_entries import parse_section
 
 Kind = ClaimKind | Literal["section"]
 
-FIELDS: Final[Mapping[Kind, Sequence[str]]] = {
-    "section": ("section_id", "title", "level", "raw_content", "parent_id", "order"),
-    "permission": ("district", "use", "permission", "conditions", "review_section", "section_ref", "quotations"),
-    "standard": ("district", "standard_type", "value", "unit", "section_ref", "quotations"),
-    "definition": ("term", "definition_text", "section_ref", "quotations"),
-}
+_ANY: Final = {"section_ref": 500, "quotations": 100_000}
+FIELDS: Final[Mapping[Kind, Mapping[str, int]]] = {
+    "section": dict.fromkeys(("section_id", "title", "level", "raw_content", "parent_id", "order"), 20_000_000),
+    "permission": {
+        "district": 200, "use": 300, "permission": 500, "conditions": 5_000, "review_section": 500, **_ANY,
+    },
+    "standard": {"district": 200, "standard_type": 200, "value": 2_000, "unit": 200, **_ANY},
+    "definition": {"term": 300, "definition_text": 100_000, **_ANY},
+}  # fmt: skip
+"""The fields of entries, with their maximum characters. Longer values could not be passed to the query tools."""
 
 
 @dataclass(slots=True)
@@ -81,9 +85,14 @@ class _Received:
             try:
                 if not isinstance(entry, dict):
                     raise RecordError(f"Not an object with {', '.join(fields)}.")
-                if unknown := sorted(map(str, entry.keys() - set(fields))):
+                if unknown := sorted(map(str, entry.keys() - fields.keys())):
                     names = ", ".join(map(quoted, unknown[:5]))
                     self.warnings.append(f"Entry {number}: Unknown field {names}. Available: {', '.join(fields)}.")
+                for name, most in fields.items():
+                    values = entry.get(name)
+                    for value in values if isinstance(values, list) else [values]:
+                        if isinstance(value, str) and len(value) > most:
+                            raise RecordError(f"Field {name} has {len(value):,} characters. The limit is {most:,}.")
                 if self.kind == "section":
                     self.records.append((self._build_section(entry), (number,)))
                 elif entry.get("quotations") is not None:
@@ -174,7 +183,7 @@ def ingest(
         "name": shared.name,
         "is_new": known is None,
         "fetched_at": work.prov_run.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "entries": [{"number": number, **outcomes[number]} for number in sorted(outcomes)],
+        "entries": [{"entry": number, **outcomes[number]} for number in sorted(outcomes)],
         "sections": {key: shared.section(key).value for key in found.sections},
         "warnings": [*found.warnings, *report.warnings],
         "pending_vectors": report.pending_vectors,

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
 from pyoxigraph import NamedNode, Quad
@@ -140,27 +140,22 @@ def check(
         )
     words = [text for text, _ in quotes]
     said = PARSERS[kind](entry)
-    fields: dict[str, Any] = {"section_ref": section.key}
+    fields = asdict(said) | {"section_ref": section.key, "review_section": None}
+    texts: Sequence[str] = ("use", "value", "term", "definition_text")
+    needed = [(name, fields[name]) for name in texts if name in fields]
     match said:
         case UsePermission():
-            _require("use", said.use, words)
-            for condition in said.conditions:
-                _require("conditions", condition, words)
+            needed += (("conditions", each) for each in said.conditions)
             level = level_of(said.permission)
             if level is None or not any(level in (level_of(each), permission_levels.level_of(each)) for each in words):
-                _require("permission", said.permission, words)
-            fields |= {"use": said.use, "permission": said.permission, "conditions": list(said.conditions)}
-            fields["district"] = _find_district(said.district, section, words, spans, known, scopes)
+                needed.append(("permission", said.permission))
         case DimensionalStandard():
-            _require("value", said.value, words)
             if said.unit and quantity_of(said.value, said.unit)[1] is None:
                 raise RecordError(f"'unit' is {quoted(said.unit)}, which is not a known unit.")
-            fields |= {"standard_type": said.standard_type, "value": said.value, "unit": said.unit}
-            fields["district"] = _find_district(said.district, section, words, spans, known, scopes)
-        case Definition():
-            _require("term", said.term, words)
-            _require("definition_text", said.definition_text, words)
-            fields |= {"term": said.term, "definition_text": said.definition_text}
+    for name, value in needed:
+        _require(name, value, words)
+    if not isinstance(said, Definition):
+        fields["district"] = _find_district(said.district, section, words, spans, known, scopes)
     return Claim(kind, fields, spans)
 
 
@@ -247,18 +242,12 @@ def build_read_rules(
 
 def _list_stated(found: Sequence[Quad]) -> set[tuple[object, ...]]:
     """List the permissions and definitions in quads: district, use and level; term and meaning."""
-    by_rule: dict[object, dict[NamedNode, Any]] = defaultdict(dict)
+    by_rule: dict[object, dict[NamedNode, object]] = defaultdict(dict)
     for quad in found:
         by_rule[quad.subject][quad.predicate] = quad.object
-    return {
-        (said[KG.district], said[KG.landUse], said.get(KG.permissionLevel))
-        for said in by_rule.values()
-        if KG.landUse in said and KG.district in said
-    } | {
-        (term_text(said[SKOS.prefLabel]), term_text(said[SKOS.definition]))
-        for said in by_rule.values()
-        if SKOS.definition in said and SKOS.prefLabel in said
-    }
+    same = KG.district, KG.landUse, KG.permissionLevel, SKOS.prefLabel, SKOS.definition
+    several = by_rule.values()
+    return {tuple(map(each.get, same)) for each in several if KG.landUse in each or SKOS.definition in each}
 
 
 def load_readings(store: Store, name: str) -> dict[str, list[Reading]]:
@@ -279,10 +268,7 @@ def load_readings(store: Store, name: str) -> dict[str, list[Reading]]:
 def _parse_claims(text: str) -> tuple[Claim, ...] | None:
     """Parse stored claims; None for those of another version of this module."""
     try:
-        return tuple(
-            Claim(each["kind"], each["entry"], tuple((int(start), int(end)) for start, end in each["spans"]))
-            for each in json.loads(text)["claims"]
-        )
+        return tuple(Claim(**each) for each in json.loads(text)["claims"])
     except (ValueError, KeyError, TypeError):
         return None
 
@@ -294,7 +280,7 @@ def get_reading_graph(name: str, key: str, reader: str) -> NamedNode:
 
 def build_reading(name: str, key: str, reading: Reading) -> list[Quad]:
     """Build the quads of the reading of a section."""
-    claims = [{"kind": each.kind, "entry": each.entry, "spans": each.spans} for each in reading.claims]
+    claims = [asdict(each) for each in reading.claims]
     said: Sequence[Property] = (
         (RDF.type, KG.Reading),
         (KG.readingOf, mint("section", name, key)),
