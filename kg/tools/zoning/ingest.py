@@ -128,13 +128,10 @@ def kg_ingest_code_section(
     level="section", raw_content="(a) A kiln is subject to section 17.12.010.", parent_id="17.70").
     Next: `kg_build_summaries`.
     """
-    given = {
-        "section_id": section_id, "title": title, "level": level, "raw_content": raw_content, "parent_id": parent_id,
-        "order": order,
+    entry = {
+        "section_id": section_id, "title": title, "raw_content": raw_content, "parent_id": parent_id, "order": order,
+        "level": int(level) if isinstance(level, str) and level.strip().isdecimal() else level,
     }  # fmt: skip
-    entry = {name: value for name, value in given.items() if value is not None}
-    if isinstance(level, str) and level.strip().isdecimal():
-        entry["level"] = int(level)
     reader = Reader(kg)
     fields, sections = _receive(reader, "kg_ingest_code_section", municipality, state, "section", [entry])
     [sent] = fields["entries"]

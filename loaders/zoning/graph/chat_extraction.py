@@ -1,8 +1,8 @@
 """Reads sections of a code with the chat endpoint, as an agent does with the tools, and commits its readings.
 
 A section is asked about if its text may state a use, a standard or a definition. The answer has entries of the
-ingestion tools with quotations, and each is checked like those of an agent (`readings.check`). An interrupted run keeps
-its answers, and the next one continues. The mode "rules" removes the readings of models.
+ingestion tools with quotations, and each is checked like those of an agent (`readings.Checks`). An interrupted run
+keeps its answers, and the next one continues. The mode "rules" removes the readings of models.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
@@ -27,8 +27,8 @@ from kg.zoning_summaries.prompts import READING_FORM
 from kg.zoning_summaries.writers import open_chat
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.permission_levels import level_of
-from loaders.zoning.graph.reading_commits import Checks, commit_readings
-from loaders.zoning.graph.readings import Claim, Kind, Reading, load_readings
+from loaders.zoning.graph.reading_commits import Exclusive, commit_readings
+from loaders.zoning.graph.readings import Checks, Claim, Kind, Reading, load_readings
 from loaders.zoning.graph.rule_quads import STANDARD_TYPES
 from loaders.zoning.readers.code_model import Section
 
@@ -100,7 +100,7 @@ def extract(
     kg: KnowledgeGraph,
     name: str,
     *,
-    exclusive: Callable[[], AbstractContextManager[None]],
+    exclusive: Exclusive,
     mode: Mode = "chat",
     again: bool = False,
     questions: int = 500,
@@ -118,7 +118,7 @@ def extract(
     started, halt = time.monotonic(), threading.Event()
     patience = min(_PATIENCE * kg.settings.chat_timeout_s, minutes * 60)
     endpoint = open_chat(kg.settings, patience_s=patience, sleep=sleep or halt.wait) if mode == "chat" else None
-    model, checks = None if endpoint is None else endpoint.name, Checks(kg, name)
+    model, checks = None if endpoint is None else endpoint.name, Checks.load(kg, name)
     if not checks.code.sections:
         raise NotFoundError(f"{name} has no sections. Load its code with `kg load zoning PATH`.")
     report, method = (
@@ -155,7 +155,7 @@ def extract_in_turns(
 class _Extraction:
     kg: KnowledgeGraph
     name: str
-    exclusive: Callable[[], AbstractContextManager[None]]
+    exclusive: Exclusive
     method: str
     halt: threading.Event
     checks: Checks

@@ -44,6 +44,8 @@ SELECT DISTINCT ?graph WHERE { GRAPH ?graph { ?rule ?property $node } FILTER(STR
 
 _OF_RULES: Final = (mint("graph", "ref", "district").value + "/", mint("graph", "ref", "landuse").value + "/")
 _SOURCES: Final = f"{SOURCED}{DOMAIN}/"
+_Graphs = Mapping[NamedNode, Sequence[Quad]]
+_Made = dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
 _EXTRACTED: Final = f"{EXTRACTED}{DOMAIN}/"
 
 
@@ -136,7 +138,7 @@ class Findings:
         self._outdated: set[tuple[NamedNode, str]] = set()
         """Graphs of districts, each with the label that the stored sections give it."""
 
-    def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+    def derive(self, store: Store, replace: _Graphs) -> Derived:
         """Build the findings in the sections of these graphs, and in those that cite or name a changed one.
 
         Summaries of removed sections are removed in the same commit.
@@ -151,7 +153,7 @@ class Findings:
             elif graph.value.startswith(_SOURCES):
                 for place, codes in find_stated(replace[graph], store.graph(graph)).items():
                     tables[place][graph.value] = codes
-        made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+        made: _Made = {}
         for name in {**graphs, **tables}:
             first = name not in self._works
             work = self._works.get(name) or self._works.setdefault(name, self._load_work(store, name))
@@ -173,7 +175,7 @@ class Findings:
         self._verdicts = Verdicts.load(store.query)
         work = self._load_work(store, name)
         work.readings = {**work.readings, **readings}
-        made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
+        made: _Made = {}
         for key in readings:
             if (section := work.stored.sections.get(key)) is not None:
                 source = mint("graph", "src", DOMAIN, name, key)
@@ -182,10 +184,10 @@ class Findings:
 
     def _add(
         self,
-        made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]],
+        made: _Made,
         found: _Found,
         store: Store,
-        replace: Mapping[NamedNode, Sequence[Quad]],
+        replace: _Graphs,
     ) -> None:
         """Add the findings of a section, and the shared graphs that change with them."""
         sources = (found.source, *found.readings, *self._verdicts.on(found.reviewed))
@@ -239,7 +241,7 @@ class Findings:
         first: bool,
         graphs: Mapping[str, NamedNode],
         tables: Mapping[str, frozenset[str]],
-        replace: Mapping[NamedNode, Sequence[Quad]],
+        replace: _Graphs,
     ) -> Iterator[_Found]:
         gone = {key for key, graph in graphs.items() if not replace[graph]}
         before, districts, stated = work.code, work.districts, work.stated
@@ -330,7 +332,7 @@ class Findings:
         return work
 
 
-def _find_stating(store: Store, replace: Mapping[NamedNode, Sequence[Quad]], node: NamedNode) -> list[NamedNode]:
+def _find_stating(store: Store, replace: _Graphs, node: NamedNode) -> list[NamedNode]:
     """Find the graphs of sources that state a rule about `node`, as they will be after the commit of `replace`."""
     rows = select(store.query_sources, bind(STATING, node=node, sources=Literal(_SOURCES)))
     stored = {named_node(row["graph"]) for row in rows} - replace.keys()
@@ -359,14 +361,14 @@ class _Found:
     graph: NamedNode
     source: NamedNode
     quads: Sequence[Quad] = ()
-    shared: Mapping[NamedNode, Sequence[Quad]] = field(default_factory=dict)
+    shared: _Graphs = field(default_factory=dict)
     readings: Sequence[NamedNode] = ()
     """The graphs of the readings of the section."""
     reviewed: frozenset[NamedNode] = frozenset()
     """The claims whose reviews decided about any of the quads."""
 
 
-def _select_needed(shared: Mapping[NamedNode, Sequence[Quad]], found: Reviewed) -> dict[NamedNode, Sequence[Quad]]:
+def _select_needed(shared: _Graphs, found: Reviewed) -> dict[NamedNode, Sequence[Quad]]:
     """Select the shared graphs without those of districts and uses that only rejected findings name."""
     named = {get_shared_graph(quad.object) for quad in found.quads if isinstance(quad.object, NamedNode)}
     return {graph: quads for graph, quads in shared.items() if graph in named or not graph.value.startswith(_OF_RULES)}

@@ -35,8 +35,8 @@ from loaders.pipeline import Loader, Loading
 from loaders.readers.locations import Located
 from loaders.zoning.graph.authorities import Authorities, merge
 from loaders.zoning.graph.derive import CodesRead, Findings, load_name
-from loaders.zoning.graph.reading_commits import Checks, commit_readings
-from loaders.zoning.graph.readings import PARSERS, SUBJECTS, Reading, get_reading_graph, load_readings
+from loaders.zoning.graph.reading_commits import commit_readings
+from loaders.zoning.graph.readings import PARSERS, SUBJECTS, Checks, Reading, get_reading_graph, load_readings
 from loaders.zoning.graph.readings import Kind as ClaimKind
 from loaders.zoning.graph.rule_quads import Entry
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
@@ -200,7 +200,7 @@ def _receive_claims(
 ) -> dict[int, dict[str, str]]:
     """Check entries with quotations and add those that pass to the readings of their sections. Returns the outcomes."""
     name, reader = shared.key, f"agent/{sent_by.replace(',', ' ')}"  # a comma separates the names of readers
-    checks, stored = Checks(kg, name), load_readings(kg.store, name)
+    checks, stored = Checks.load(kg, name), load_readings(kg.store, name)
     outcomes: dict[int, dict[str, str]] = {}
     readings: dict[tuple[str, str], Reading | None] = {}
     sections: dict[int, str] = {}

@@ -1,4 +1,4 @@
-"""Checks the entries of readings, and commits readings of sections with the findings that follow from them."""
+"""Commits readings of sections with the findings that follow from them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import cache
-from typing import Any, Final
 
 from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode
@@ -22,30 +21,16 @@ from kg.vocabulary import KG, PROV, mint
 from loaders.zoning.graph.derive import CodesRead, Findings
 from loaders.zoning.graph.readings import (
     METHOD,
-    Claim,
-    Kind,
     Reading,
     build_reading,
-    check,
     get_reading_graph,
     load_readings,
 )
-from loaders.zoning.graph.stored_codes import Codes, load_stated
-from loaders.zoning.readers.code_model import DOMAIN, Section
+from loaders.zoning.graph.stored_codes import Codes
+from loaders.zoning.readers.code_model import DOMAIN
 
-
-class Checks:
-    """Checks entries against the sections of a municipality's code, as stored."""
-
-    def __init__(self, kg: KnowledgeGraph, name: str) -> None:
-        self.code: Final = Codes(kg.memory).load(kg.store, name)
-        self.known: Final = load_stated(kg.store, name).merge(self.code.districts)
-        self.scopes: Final = self.code.find_scopes(self.known)
-
-    def check(self, kind: Kind, entry: Mapping[str, Any], section: Section) -> Claim:
-        """Check an entry against a section; see `readings.check`."""
-        scopes = self.scopes.get(section.key, ())
-        return check(kind, entry, section, self.code.above(section.key), self.known, scopes)
+Exclusive = Callable[[], AbstractContextManager[None]]
+"""Opens a context in which no load runs."""
 
 
 def commit_readings(
@@ -53,7 +38,7 @@ def commit_readings(
     name: str,
     readings: Mapping[tuple[str, str], Reading | None],
     run: Run,
-    exclusive: Callable[[], AbstractContextManager[None]],
+    exclusive: Exclusive,
 ) -> dict[str, str]:
     """Commit readings by section and reader, None to remove one, with the findings that follow.
 

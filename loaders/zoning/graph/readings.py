@@ -1,8 +1,8 @@
 """Readings: the facts that an agent or a chat model read in a section: ``graph/gen/zoning-reading/...``.
 
 A reading is a list of claims. Each has the fields of an entry of the ingestion tools, and quotations: words of the
-section's text, or of a heading above it. `check` refuses a claim whose quotations are not there, or whose values are
-not in them. What passes is a claim of its reader and not law: its confidence is below the one at which tools report
+section's text, or of a heading above it. `Checks.check` refuses a claim whose quotations are not there, or whose values
+are not in them. What passes is a claim of its reader and not law: its confidence is below the one at which tools report
 law, until a person accepts it, or two readers agree.
 
 A reading has no effect after the text of its section has changed, and is removed with its section. `build_read_rules`
@@ -15,12 +15,13 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Self
 
 from pyoxigraph import NamedNode, Quad
 
 from kg.errors import RecordError
 from kg.fuzzy_names import fold
+from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select, term_text
 from kg.text import name_or_quote, quoted
@@ -32,7 +33,7 @@ from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities, Property, describe
 from loaders.zoning.graph.rule_quads import Entry, Rules, level_of, quantity_of
-from loaders.zoning.graph.stored_codes import key_of
+from loaders.zoning.graph.stored_codes import Code, Codes, key_of, load_stated
 from loaders.zoning.readers.code_model import Definition, DimensionalStandard, Section, UsePermission
 from loaders.zoning.readers.json_entries import parse_definition, parse_permission, parse_standard
 
@@ -71,7 +72,7 @@ SELECT ?section ?method ?prompt ?input ?proposals WHERE {
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An entry that passed `check`, with the offsets of its quotations in the section's text."""
+    """An entry that passed `Checks.check`, with the offsets of its quotations in the section's text."""
 
     kind: Kind
     entry: Mapping[str, Any]
@@ -116,47 +117,77 @@ class Reading:
         return Reading(self.reader, self.text_sha256, tuple(kept.values())[-MOST_CLAIMS:], self.form_sha256)
 
 
-def check(
-    kind: Kind,
-    entry: Mapping[str, Any],
-    section: Section,
-    above: Sequence[Section],
-    known: Mapping[str, District],
-    scopes: Sequence[Scope],
-) -> Claim:
-    """Check an entry against the text of its section. Raises RecordError with the fault and the valid form.
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """Checks entries against the sections of a municipality's code."""
 
-    `above` are the ancestors of the section, `known` the districts of the code by code.
-    """
-    given = entry.get("quotations")
-    if not isinstance(given, list) or not 0 < len(given) <= MOST_QUOTATIONS:
-        raise RecordError(f"quotations is not a list of 1 to {MOST_QUOTATIONS} quotations from the section.")
-    headings = [each.title for each in (section, *above) if each.title]
-    quotes = [_find_quotation(each, section, headings) for each in given]
-    spans = [span for _, span in quotes if span is not None]
-    if not spans:
-        raise RecordError(
-            f"No quotation is from the text of {name_or_quote(section.key)}. Quote the words that say it."
-        )
-    words = [text for text, _ in quotes]
-    said = PARSERS[kind](entry)
-    fields = asdict(said) | {"section_ref": section.key, "review_section": None}
-    texts: Sequence[str] = ("use", "value", "term", "definition_text")
-    needed = [(name, fields[name]) for name in texts if name in fields]
-    match said:
-        case UsePermission():
-            needed += (("conditions", each) for each in said.conditions)
-            level = level_of(said.permission)
-            if level is None or not any(level in (level_of(each), permission_levels.level_of(each)) for each in words):
-                needed.append(("permission", said.permission))
-        case DimensionalStandard():
-            if said.unit and quantity_of(said.value, said.unit)[1] is None:
-                raise RecordError(f"'unit' is {quoted(said.unit)}, which is not a known unit.")
-    for name, value in needed:
-        _require(name, value, words)
-    if not isinstance(said, Definition):
-        fields["district"] = _find_district(said.district, section, words, spans, known, scopes)
-    return Claim(kind, fields, spans)
+    code: Code
+    known: Mapping[str, District]
+    """The districts of the code, by code."""
+    scopes: Mapping[str, Sequence[Scope]]
+    """By key of the section."""
+
+    @classmethod
+    def load(cls, kg: KnowledgeGraph, name: str) -> Self:
+        """Load the code as stored."""
+        code = Codes(kg.memory).load(kg.store, name)
+        known = load_stated(kg.store, name).merge(code.districts)
+        return cls(code, known, code.find_scopes(known))
+
+    def check(self, kind: Kind, entry: Mapping[str, Any], section: Section) -> Claim:
+        """Check an entry against the text of its section. Raises RecordError with the fault and the valid form."""
+        given = entry.get("quotations")
+        if not isinstance(given, list) or not 0 < len(given) <= MOST_QUOTATIONS:
+            raise RecordError(f"quotations is not a list of 1 to {MOST_QUOTATIONS} quotations from the section.")
+        headings = [each.title for each in (section, *self.code.above(section.key)) if each.title]
+        quotes = [_find_quotation(each, section, headings) for each in given]
+        spans = [span for _, span in quotes if span is not None]
+        if not spans:
+            raise RecordError(
+                f"No quotation is from the text of {name_or_quote(section.key)}. Quote the words that say it."
+            )
+        words = [text for text, _ in quotes]
+        said = PARSERS[kind](entry)
+        fields = asdict(said) | {"section_ref": section.key, "review_section": None}
+        texts: Sequence[str] = ("use", "value", "term", "definition_text")
+        needed = [(name, fields[name]) for name in texts if name in fields]
+        match said:
+            case UsePermission():
+                needed += (("conditions", each) for each in said.conditions)
+                level = level_of(said.permission)
+                levels = {each for text in words for each in (level_of(text), permission_levels.level_of(text))}
+                if level is None or level not in levels:
+                    needed.append(("permission", said.permission))
+            case DimensionalStandard():
+                if said.unit and quantity_of(said.value, said.unit)[1] is None:
+                    raise RecordError(f"'unit' is {quoted(said.unit)}, which is not a known unit.")
+        for name, value in needed:
+            plain = " ".join(value.split()).casefold()
+            if not any(plain in " ".join(each.split()).casefold() for each in words):
+                raise RecordError(f"{name} is {quoted(value[:120])}, which no quotation has. Quote the words for it.")
+        if not isinstance(said, Definition):
+            fields["district"] = self._find_district(said.district, section, words, spans)
+        return Claim(kind, fields, spans)
+
+    def _find_district(
+        self, given: str, section: Section, words: Sequence[str], spans: Sequence[tuple[int, int]]
+    ) -> str:
+        """Find the code of a district that the quotations or the scope of the section have."""
+        wanted = fold(given)
+        found = (each for each, district in self.known.items() if wanted in (fold(each), fold(district.name)))
+        if (code := next(found, None)) is None:
+            raise RecordError(f"Unknown district {quoted(given)}. Available: {', '.join(list(self.known)[:20])}.")
+        names = {fold(code), fold(self.known[code].name)} - {""}
+        if any(f" {name} " in f" {fold(each)} " for each in words for name in names):
+            return code
+        scopes = self.scopes.get(section.key, ())
+        inside = [scope for scope in scopes if any(scope.start <= start < scope.end for start, _ in spans)]
+        if not any(scope.kind == "all" or code in scope.codes for scope in inside):
+            raise RecordError(
+                f"No quotation names the district {name_or_quote(code)}, and {name_or_quote(section.key)} is not in "
+                "its scope. Quote the heading or the words that name it."
+            )
+        return code
 
 
 def _find_quotation(given: object, section: Section, headings: Sequence[str]) -> tuple[str, tuple[int, int] | None]:
@@ -180,37 +211,6 @@ def _find_quotation(given: object, section: Section, headings: Sequence[str]) ->
 
 _SHORT: Final = 30
 """Characters below which a quotation must occur once."""
-
-
-def _require(name: str, value: str, words: Sequence[str]) -> None:
-    plain = " ".join(value.split()).casefold()
-    if not any(plain in " ".join(each.split()).casefold() for each in words):
-        raise RecordError(f"{name} is {quoted(value[:120])}, which no quotation has. Quote the words for it.")
-
-
-def _find_district(
-    given: str,
-    section: Section,
-    words: Sequence[str],
-    spans: Sequence[tuple[int, int]],
-    known: Mapping[str, District],
-    scopes: Sequence[Scope],
-) -> str:
-    """Find the code of a district that the quotations or the scope of the section have."""
-    wanted = fold(given)
-    code = next((each for each, district in known.items() if wanted in (fold(each), fold(district.name))), None)
-    if code is None:
-        raise RecordError(f"Unknown district {quoted(given)}. Available: {', '.join(list(known)[:20])}.")
-    names = {fold(code), fold(known[code].name)} - {""}
-    if any(f" {name} " in f" {fold(each)} " for each in words for name in names):
-        return code
-    inside = [scope for scope in scopes if any(scope.start <= start < scope.end for start, _ in spans)]
-    if not any(scope.kind == "all" or code in scope.codes for scope in inside):
-        raise RecordError(
-            f"No quotation names the district {name_or_quote(code)}, and {name_or_quote(section.key)} is not in its "
-            "scope. Quote the heading or the words that name it."
-        )
-    return code
 
 
 def build_read_rules(

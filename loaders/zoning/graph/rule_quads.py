@@ -56,14 +56,14 @@ UNITS: Final = {
 """The units of lists by local name in QUDT or in our own list, with words for them in addition to those of texts."""
 
 STANDARD_TYPES: Final = frozenset(
-    (
-        "lot-area", "lot-area-per-unit", "lot-width", "lot-depth", "lot-frontage", "lot-coverage",
-        "impervious-coverage", "open-space", "setback", "front-setback", "side-setback",
-        "street-side-setback", "rear-setback",
-        "building-separation", "building-height", "building-storeys", "floor-area", "unit-size", "floor-area-ratio",
-        "density", "dwelling-units", "bedrooms", "parking", "project-area", "width", "length",
+    re.findall(
+        r"\S+",
+        "lot-area lot-area-per-unit lot-width lot-depth lot-frontage lot-coverage impervious-coverage open-space setback "
+        "front-setback side-setback street-side-setback rear-setback building-separation building-height "
+        "building-storeys floor-area unit-size floor-area-ratio density dwelling-units bedrooms parking project-area "
+        "width length",
     )
-)  # fmt: skip
+)
 """The types that the ontology describes."""
 
 UNNAMED: Final = "unnamed"

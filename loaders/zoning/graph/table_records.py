@@ -6,11 +6,11 @@ bounded by the largest municipality, not by the table.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +18,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import RecordError, SourceError
 from kg.text import join_first, quoted
-from kg.vocabulary import KG, mint
+from kg.vocabulary import KG, mint, sha256
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers.file_text import parse_json, read_file
 from loaders.readers.formats import Row, Sheet, open_sheet, surrogate_in, text_of_cell
@@ -30,6 +30,7 @@ from loaders.zoning.graph.table_mapping import KEYS, TableMapping, find_bundled,
 FORMATS: Final = (".csv", ".xlsx", ".jsonl", ".ndjson", ".json")
 
 _SHOWN: Final = 8
+_find_municipality: Final = lru_cache(municipality_key)
 
 Item = SourceGraph | Rejection | Notice
 Cells = Mapping[str, str | None]
@@ -72,8 +73,6 @@ class _Table:
     mapping: TableMapping
     municipality: str | None
     state: str | None
-    keys: dict[tuple[str, str], str] = field(default_factory=dict)
-    """Keys of municipalities by name and state."""
 
     def read(self, sheet: Sheet) -> Iterator[Item]:
         """Yield the records of all municipalities, and the rows that are rejected."""
@@ -115,15 +114,13 @@ class _Table:
         """Get the key of a row's municipality. Raises RecordError for a row without municipality, state or district."""
         if any(surrogate_in(cell) for cell in cells.values() if cell):
             raise RecordError("A cell contains a lone surrogate, which is not a character.")
-        name, state = where = self._where(cells)
+        name, state = self._where(cells)
         if name is None or state is None:
             what = "municipality" if name is None else "state"
             raise RecordError(f"No {what} in a column, in the mapping or in --{what}.")
         if _cell(cells, self.mapping.district.code) is None:
             raise RecordError(f"Column {quoted(self.mapping.district.code)} is empty, so the row has no district.")
-        if where not in self.keys:
-            self.keys[name, state] = municipality_key(name, state)
-        return self.keys[name, state]
+        return _find_municipality(name, state)
 
     def build(self, rows: Mapping[int, Cells]) -> Iterator[Item]:
         """Build the record of the municipality with these rows by number. It has a county if all rows name the same."""
@@ -134,7 +131,6 @@ class _Table:
         shared = Authorities(name or "", state or "", counties.pop() if len(counties) == 1 else None)
         key = (shared.key, "table", mapping.name)
         rules = Rules(mint("graph", "src", self.domain, *key), shared)
-        digest = hashlib.sha256((repr(mapping) + repr(shared.name)).encode())
         seen: dict[str, int] = {}
         for number, cells in rows.items():
             code = _cell(cells, mapping.district.code) or ""
@@ -145,13 +141,13 @@ class _Table:
                         "which is kept."
                     )
                 seen[code] = number
-                digest.update(repr(list(cells.values())).encode())
                 name, category = _cell(cells, mapping.district.name), _cell(cells, mapping.district.category)
                 _add_rules(rules, shared.district(code, name, category), cells, mapping)
             except RecordError as error:
                 yield self.reject(number, error)
         origin = Origin(self.file.snapshot, tuple(seen.values()))
-        yield SourceGraph(self.domain, key, rules.graph, rules.quads, (origin,), digest.hexdigest(), shared.graphs)
+        digest = sha256(repr((mapping, shared.name, [list(rows[number].values()) for number in seen.values()])))
+        yield SourceGraph(self.domain, key, rules.graph, rules.quads, (origin,), digest, shared.graphs)
 
     def _where(self, cells: Cells) -> tuple[str | None, str | None]:
         """The municipality and the state; the row's own columns take precedence."""

@@ -24,7 +24,8 @@ from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions
 from kg.tools.zoning.reading_tasks import zoning_reading_tasks
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.ingest import ingest
-from loaders.zoning.graph.readings import check
+from loaders.zoning.graph.readings import Checks
+from loaders.zoning.graph.stored_codes import Code
 from loaders.zoning.readers.code_model import Section
 
 TOWN: Any = {"municipality": "Read Ripley", "state": "UT"}
@@ -149,7 +150,7 @@ def test_spans_of_a_claim_are_its_quotations(words: str, start: int, has_start: 
     entry = {**SMITHY, "quotations": [PERMITTED, quotation]}
     known: Any = {"R-1": type("District", (), {"name": "Cottage"})}
     try:
-        claim = check("permission", entry, SECTION, (), known, SCOPES)
+        claim = Checks(Code.empty("us-ut-read-ripley"), known, {"1": SCOPES}).check("permission", entry, SECTION)
     except RecordError:
         assert words not in TEXT or len(words) < 30
         return
