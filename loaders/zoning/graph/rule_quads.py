@@ -58,8 +58,8 @@ UNITS: Final = {
 STANDARD_TYPES: Final = frozenset(
     re.findall(
         r"\S+",
-        "lot-area lot-area-per-unit lot-width lot-depth lot-frontage lot-coverage impervious-coverage open-space setback "
-        "front-setback side-setback street-side-setback rear-setback building-separation building-height "
+        "lot-area lot-area-per-unit lot-width lot-depth lot-frontage lot-coverage impervious-coverage open-space "
+        "setback front-setback side-setback street-side-setback rear-setback building-separation building-height "
         "building-storeys floor-area unit-size floor-area-ratio density dwelling-units bedrooms parking project-area "
         "width length",
     )

@@ -81,8 +81,6 @@ class Code:
     """Districts named by each section that names any."""
     words: dict[str, frozenset[str]] = field(default_factory=dict)
     """Words of the citations in each stored section that has any."""
-    citing: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Sections by the numbers in their citations that may be a section's number."""
     generation: int = -1
     """Store generation at which this code was last known to be current."""
     scoped: tuple[Mapping[str, District], Memo] = field(default_factory=lambda: ({}, {}))
@@ -97,7 +95,7 @@ class Code:
         """Copy the code so that it can be changed independently."""
         other = Code(self.name, self.index.copy(), generation=self.generation)
         other.sections, other.named, other.words = dict(self.sections), dict(self.named), dict(self.words)
-        other.citing, other.scoped = dict(self.citing), (self.scoped[0], dict(self.scoped[1]))
+        other.scoped = self.scoped[0], dict(self.scoped[1])
         return other
 
     def find_scopes(self, known: Mapping[str, District]) -> Mapping[str, Sequence[Scope]]:
@@ -134,15 +132,9 @@ class Code:
 
     def set_citations(self, key: str, words: Iterable[str]) -> None:
         """Set the words of all citations in a section."""
-        before, after = self.words.pop(key, frozenset()), frozenset(words)
-        if after:
-            self.words[key] = after
-        had = {number for each in before for number in numbers_in(each)}
-        has = {number for each in after for number in numbers_in(each)}
-        for number in had - has:
-            self.citing[number] -= {key}
-        for number in has - had:
-            self.citing[number] = self.citing.get(number, frozenset()) | {key}
+        self.words[key] = frozenset(words)
+        if not self.words[key]:
+            del self.words[key]
 
     @property
     def districts(self) -> Mapping[str, District]:
@@ -162,18 +154,21 @@ class Code:
             return set()
         mine, its = self.index, other.index
         if (mine.restarts, mine.has_letters) != (its.restarts, its.has_letters):
-            return {key for keys in self.citing.values() for key in keys}
+            return set(self.words)
         below = {each for key in moved for code in (self, other) for each in code.index.below(key)}
         called = [each for key in below for code in (self, other) if (each := code.sections.get(key)) is not None]
-        found = {key for section in called for number in numbers_of(section) for key in self.citing.get(number, ())}
-        for key in self.words.keys() - found:
+        numbers = {number for section in called for number in numbers_of(section)}
+
+        def may_cite(key: str, words: str) -> bool:
             number = self.sections[key].number if key in self.sections else ""
-            ranges = (each for words in self.words[key] for each in _ranges(words, state_of(self.name), number))
-            if any(
-                not below.isdisjoint(resolve_range(each, code.index, key)) for each in ranges for code in (self, other)
-            ):
-                found.add(key)
-        return found
+            ranges = _ranges(words, state_of(self.name), number)
+            cited = (resolve_range(each, code.index, key) for each in ranges for code in (self, other))
+            return not numbers.isdisjoint(_numbers_in(words)) or not all(map(below.isdisjoint, cited))
+
+        return {key for key, several in self.words.items() if any(may_cite(key, words) for words in several)}
+
+
+_numbers_in: Final = lru_cache(100_000)(numbers_in)
 
 
 @lru_cache(maxsize=20_000)

@@ -32,12 +32,11 @@ def loaded(kg: KnowledgeGraph, folder: Path, keys: list[str], **more: Any) -> No
 
 
 def said(code: Code) -> object:
-    citing = {number: keys for number, keys in code.citing.items() if keys}
     sections = {
         key: (each.title, each.kind, each.level, each.parent, each.order, each.text, list(each.subsections))
         for key, each in code.sections.items()
     }
-    return sections, code.named, code.words, citing, set(code.index.below("3"))
+    return sections, code.named, code.words, set(code.index.below("3"))
 
 
 def test_a_code_that_is_kept_is_the_one_that_is_stored(kg: KnowledgeGraph, tmp_path: Path) -> None:
