@@ -27,7 +27,7 @@ from kg.zoning_summaries.prompts import READING_FORM
 from kg.zoning_summaries.writers import open_chat
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.permission_levels import level_of
-from loaders.zoning.graph.reading_commits import Exclusive, commit_readings
+from loaders.zoning.graph.ingest import Exclusive, commit_readings
 from loaders.zoning.graph.readings import Checks, Claim, Kind, Reading, load_readings
 from loaders.zoning.graph.rule_quads import STANDARD_TYPES
 from loaders.zoning.readers.code_model import Section

@@ -1,5 +1,5 @@
 """Ingestion of entries that an agent sends: they are validated, committed with provenance and indexed like file
-records.
+records. `commit_readings` commits what agents and models read in sections.
 
 The payload counts as the source: its hash is recorded with sender and time. An invalid entry is reported to the sender,
 who can correct it, so it does not go to the quarantine.
@@ -15,28 +15,44 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
 from typing import Any, Final, Literal
 
+from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode, Quad
 
+from kg import bundle
 from kg.errors import InvalidInputError, RecordError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.load_records import Agent, RecordOrigin, Run, load_sources
+from kg.provenance import permissions
+from kg.provenance.findings import commit_reviewed
+from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run, load_sources, timestamp
+from kg.provenance.promotion import build_load_patch
 from kg.shacl.report import Violation
+from kg.shacl.shapes import Shapes
 from kg.store.protocol import Commit
 from kg.text import quoted
-from kg.vocabulary import mint, sha256
+from kg.vocabulary import KG, PROV, mint, sha256
 from loaders.load_report import LoadReport
 from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_name
 from loaders.pipeline import Loader, Loading
 from loaders.readers.locations import Located
 from loaders.zoning.graph.authorities import Authorities, merge
 from loaders.zoning.graph.derive import CodesRead, Findings, load_name
-from loaders.zoning.graph.reading_commits import commit_readings
-from loaders.zoning.graph.readings import PARSERS, SUBJECTS, Checks, Reading, get_reading_graph, load_readings
+from loaders.zoning.graph.readings import (
+    METHOD,
+    PARSERS,
+    SUBJECTS,
+    Checks,
+    Reading,
+    build_reading,
+    get_reading_graph,
+    load_readings,
+)
 from loaders.zoning.graph.readings import Kind as ClaimKind
 from loaders.zoning.graph.rule_quads import Entry
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
@@ -289,3 +305,74 @@ class _Receiving(Loading):
             if each.key is not None and mint("graph", "src", DOMAIN, *each.key) == graph:
                 return {"outcome": REJECTED, "reason": each.reason}
         return {"outcome": UNCHANGED if graph in self.unchanged else STORED}
+
+
+Exclusive = Callable[[], AbstractContextManager[None]]
+"""Opens a context in which no load runs."""
+
+
+def commit_readings(
+    kg: KnowledgeGraph,
+    name: str,
+    readings: Mapping[tuple[str, str], Reading | None],
+    run: Run,
+    exclusive: Exclusive,
+) -> dict[str, str]:
+    """Commit readings by section and reader, None to remove one, with the findings that follow.
+
+    Returns the sections whose reading violates a shape and is not kept, each with the message. A reading of a text that
+    has changed is left out.
+    """
+    if not readings:
+        return {}
+    store, failed = kg.store, dict[str, str]()
+    with exclusive():
+        sections, stored = Codes(kg.memory).load(store, name).sections, load_readings(store, name)
+        several: dict[str, list[Reading]] = {}
+        for (key, reader), reading in readings.items():
+            if key in sections and (reading is None or reading.is_of(sections[key])):
+                others = (each for each in several.get(key, stored.get(key, ())) if each.reader != reader)
+                several[key] = [*others, *([] if reading is None else [reading])]
+        found = Findings(CodesRead(), Codes(kg.memory)).derive_again(store, name, several)
+        invalid = _find_invalid(found)
+        for key in list(several):
+            if (graph := mint("graph", "ext", DOMAIN, name, key)) in invalid:
+                failed[key] = f"The reading violates a shape: {invalid[graph]}"
+                del several[key]
+        if failed:  # the findings of a section do not depend on the readings of others
+            found = Findings(CodesRead(), Codes(kg.memory)).derive_again(store, name, several)
+        replace = {graph: quads for graph, (quads, _) in found.items()}
+        origins = {graph: origin for graph, (_, origin) in found.items()}
+        now = timestamp(datetime.now(UTC))
+        for key, reader in readings:
+            graph = get_reading_graph(name, key, reader)
+            kept = [each for each in several.get(key, ()) if each.reader == reader]
+            if key in several:
+                replace[graph] = [quad for each in kept for quad in build_reading(name, key, each)]
+            if kept:
+                said = (KG.method, Text(METHOD + reader)), (PROV.generatedAtTime, now)
+                section = mint("graph", "src", DOMAIN, name, key)
+                origins[graph] = RecordOrigin("", (), (section,), said=said, author=permissions.get_author())
+        commit_reviewed(store, replace, build_load_patch(run, store, replace, origins))
+    return failed
+
+
+def _find_invalid(found: Derived) -> Mapping[NamedNode, str]:
+    """Find the graphs of findings in which a claim of a reading violates its shape, with the message."""
+    invalid: dict[NamedNode, str] = {}
+    for graph, (quads, _) in found.items():
+        own: set[object] = {
+            quad.subject for quad in quads if quad.predicate == KG.method and str(quad.object).startswith(f'"{METHOD}')
+        }
+        own |= {quad.object for quad in quads if quad.subject in own and quad.predicate == KG.quantity}
+        claims = [quad for quad in quads if quad.subject in own]
+        for violation in _load_shapes().check(claims) if claims else ():
+            if violation.blocks:
+                invalid[graph] = violation.message
+    return invalid
+
+
+@cache
+def _load_shapes() -> Shapes:
+    """Load the record shapes of codes, open to the evidence of a fact."""
+    return Shapes.load(bundle.folder("shapes") / "record-zoning.ttl", opened=True)

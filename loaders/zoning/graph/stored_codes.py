@@ -221,24 +221,23 @@ class Codes:
     """Loads codes from a store. With a `memory`, caches the most recent ones."""
 
     def __init__(self, memory: Memory | None = None) -> None:
-        self._memory: Memory | None = None
-        if memory is not None:
-            with _LOCK:
-                self._memory = memory.get("codes") or memory.keep("codes", Memory(_KEPT))
+        with _LOCK:
+            memory = memory or Memory()
+            self._memory: Memory = memory.get("codes") or memory.keep("codes", Memory(_KEPT))
 
     def load(self, store: Store, name: str) -> Code:
         """Load the stored code of a municipality. Do not change the result."""
         generation = store.statistics().generation
-        known: Code | None = self._memory.get(name) if self._memory is not None else None
+        known: Code | None = self._memory.get(name)
         if known is not None and known.generation == generation:
             return known
         code = known if known is not None and _is_current(store, known, generation) else _load(store, name)
         code.generation = generation
-        return code if self._memory is None else self._memory.keep(name, code)
+        return self._memory.keep(name, code)
 
     def keep(self, code: Code, commit: Commit) -> None:
         """Cache `code`, the result of `commit`, unless another commit came between."""
-        if self._memory is not None and commit.generation == code.generation + 1:
+        if commit.generation == code.generation + 1:
             code.generation = commit.generation
             self._memory.keep(code.name, code)
 
@@ -311,30 +310,23 @@ def _sections(name: str) -> str:
     return mint("section", name).value + "/"
 
 
-def _read_rows(text: str, given: str, start: int) -> Sequence[Sequence[Cell]]:
-    """Parse the rows of a table that begins at an offset of the section's text."""
+def _read_rows(text: str, given: str, at: int) -> Sequence[Sequence[Cell]]:
+    """Parse the rows of a table. Each is the first matching line of the section's text from the end of the last one."""
     rows = []
     for row in json.loads(given):
-        cells, start = _cells(text, row, start)
+        told: list[dict[str, Any]] = [each if isinstance(each, dict) else {"text": each} for each in row]
+        line, cells = " | ".join(each["text"] for each in told), list[Cell]()
+        filled = any(each["text"] for each in told)
+        at = max(text.find(line, at), at) if filled else at
+        start = at
+        for each in told:
+            raised = tuple((start + first, start + last) for first, last in each.pop("raised", ()))
+            end = start + len(each["text"])
+            cells.append(Cell(start=start, end=end, superscripts=raised, **each))
+            start = end + 3 if filled else start
+        at += len(line) if filled else 0
         rows.append(cells)
     return rows
-
-
-def _cells(text: str, given: Sequence[str | dict[str, Any]], at: int) -> tuple[Sequence[Cell], int]:
-    """Parse the cells of a row, which is the first matching line from `at`; also return the offset where it ends."""
-    told: list[dict[str, Any]] = [each if isinstance(each, dict) else {"text": each} for each in given]
-    line = " | ".join(each["text"] for each in told)
-    filled = any(each["text"] for each in told)
-    place = max(text.find(line, at), at) if filled else at
-    cells = []
-    start = place
-    for each in told:
-        end = start + len(each["text"])
-        raised = tuple((start + first, start + last) for first, last in each.get("raised", ()))
-        header = bool(each.get("header"))
-        cells.append(Cell(each["text"], start, end, each.get("colspan", 1), each.get("rowspan", 1), header, raised))
-        start = end + 3 if filled else start
-    return cells, place + len(line) if filled else at
 
 
 def load_stated(store: Store, name: str) -> Stated:
