@@ -261,7 +261,7 @@ def describe_depth(text: str) -> str:
 
 
 def _jsonl(path: Path) -> Sheet:
-    sheet = _sheet_of(path, lambda: _objects(path))
+    sheet = objects_sheet(path, lambda: _objects(path))
     if not sheet.columns:
         number, problem = next(_objects(path), (1, _NO_OBJECT))
         reason = problem if isinstance(problem, str) else "is an empty object"
@@ -275,7 +275,7 @@ def json_sheet(path: Path, within: str) -> Sheet:
     The whole file is read into memory. Raises SourceError if it has another structure.
     """
     values = json_rows(path, within)
-    sheet = _sheet_of(
+    sheet = objects_sheet(
         path, lambda: ((n, dict(flatten(v)) if isinstance(v, dict) else _NO_OBJECT) for n, v in enumerate(values, 1))
     )
     if not sheet.columns:
@@ -309,7 +309,11 @@ def json_rows(path: Path, within: str) -> list[Any]:
     return found
 
 
-def _sheet_of(path: Path, objects: Callable[[], Iterator[tuple[int, dict[str, Any] | str]]]) -> Sheet:
+def objects_sheet(path: Path, objects: Callable[[], Iterator[tuple[int, dict[str, Any] | str]]]) -> Sheet:
+    """Open objects as rows, each with its number; a string in place of an object is its problem.
+
+    The columns are the members of the first objects.
+    """
     columns: dict[str, None] = {}
     for _, value in islice(objects(), _SAMPLE_ROWS):
         if isinstance(value, dict):

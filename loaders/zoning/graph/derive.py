@@ -98,9 +98,9 @@ class _Work:
         self.scopes, self.listed = scopes, listed
         return changed
 
-    def list_changed(self, *names: str) -> list[str]:
-        """List the sections of this load that are new, or differ from the stored ones in some attributes."""
-        get, stored = attrgetter(*names), self.stored.sections
+    def list_changed(self) -> list[str]:
+        """List the sections of this load that are new, or differ from the stored ones."""
+        get, stored = attrgetter("parent", "kind", "number", "order", "title", "text"), self.stored.sections
         return [key for key, each in self.own.items() if key not in stored or get(each) != get(stored[key])]
 
     def find_affected(self, before: Mapping[str, District]) -> set[str]:
@@ -273,18 +273,16 @@ class Findings:
         is_new = first and not work.stored.sections
         if not is_new and (first or gone or tables):
             again |= work.find_affected(districts)
-        moved = headed = legends = gone
+        changed = gone
         if first and not is_new:
             self._outdated |= {
                 (mint("graph", "ref", "district", work.name, each.code), each.name or each.code)
                 for each in work.stored.districts.values()
             }
-            moved = gone.union(work.list_changed("parent", "kind", "number", "order"))
-            headed = gone.union(work.list_changed("title", "parent", "kind", "number"))
-            legends = gone.union(work.list_changed("title", "text", "parent", "order"))
+            changed = gone.union(work.list_changed())
         old = work.stored if first else before
-        again |= old.find_citing(work.code, moved) | work.find_below(headed)
-        again |= _find_keyed(old, legends) | _find_keyed(work.code, legends)
+        again |= old.find_citing(work.code, changed) | work.find_below(changed)
+        again |= _find_keyed(old, changed) | _find_keyed(work.code, changed)
         for key in sorted(again - graphs.keys()):
             # A section that this load has not processed yet is still as stored.
             section = (work.own if key in work.done else work.stored.sections).get(key)

@@ -21,7 +21,7 @@ from kg.text import join_first, quoted
 from kg.vocabulary import KG, mint, sha256
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers.file_text import parse_json, read_file
-from loaders.readers.formats import Row, Sheet, open_sheet, surrogate_in, text_of_cell
+from loaders.readers.formats import Row, Sheet, objects_sheet, open_sheet, surrogate_in
 from loaders.readers.locations import File
 from loaders.zoning.graph.authorities import Authorities, describe, municipality_key
 from loaders.zoning.graph.rule_quads import Rules, number_in, unit
@@ -218,14 +218,7 @@ def _open_json(path: Path) -> Sheet:
     elif not isinstance(given, list):
         raise SourceError(f"{path}: Not a table. Supported: a list of objects, or an object of objects.")
 
-    def rows(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
-        for number, entry in enumerate(entries, 1):
-            cells = entry if isinstance(entry, dict) else {}
-            problem = None if isinstance(entry, dict) else "Not a JSON object."
-            yield Row(number, [_text(cells.get(name)) for name in wanted], problem)
-
-    return Sheet(list(dict.fromkeys(key for each in entries if isinstance(each, dict) for key in each)), rows, warnings)
-
-
-def _text(value: object) -> str | None:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else text_of_cell(value)
+    problem = "Not a JSON object."
+    numbered = [(number, each if isinstance(each, dict) else problem) for number, each in enumerate(entries, 1)]
+    sheet = objects_sheet(path, lambda: iter(numbered))
+    return Sheet(sheet.columns, sheet.rows, warnings)
