@@ -32,17 +32,13 @@ SHOWN_NOTES: Final = 50
 SHOWN_ENTRIES: Final = 200
 
 FOUND: Final = """
-SELECT ?kind (COUNT(DISTINCT ?thing) AS ?count) WHERE {
-  GRAPH $graph { ?thing a ?kind
-    FILTER(?kind IN (kg:CrossReference, kg:Definition, kg:UsePermission, kg:DimensionalStandard)) }
-} GROUP BY ?kind"""
-
-_FOUND: Final = {
-    "CrossReference": "cross_references",
-    "Definition": "definitions",
-    "UsePermission": "permissions",
-    "DimensionalStandard": "standards",
-}
+SELECT ?name (COUNT(DISTINCT ?thing) AS ?count) WHERE {
+  VALUES (?kind ?name) {
+    (kg:CrossReference "cross_references") (kg:Definition "definitions") (kg:UsePermission "permissions")
+    (kg:DimensionalStandard "standards")
+  }
+  OPTIONAL { GRAPH $graph { ?thing a ?kind } }
+} GROUP BY ?name"""
 
 Kind = Literal["section", "permission", "standard", "definition"]
 
@@ -213,19 +209,18 @@ def _receive(
         reader.kg, tool=tool, municipality=name, state=state, kind=kind, entries=list(entries), sent_by=sent_by
     )
     outcomes = sorted(done["entries"], key=lambda each: (each["outcome"] != "rejected", each["entry"]))
-    notes = [*([unknown] if unknown is not None and done["is_new"] else []), *done["warnings"]]
+    notes, sections = done.pop("warnings"), done.pop("sections")
+    if done.pop("is_new") and unknown is not None:
+        notes = [unknown, *notes]
     fields = {
+        **done,
         **{name: sum(each["outcome"] == name for each in outcomes) for name in ("stored", "unchanged", "rejected")},
-        "municipality": done["name"],
         "state": letters,
-        "municipality_iri": done["municipality"],
-        "fetched_at": done["fetched_at"],
         "sent_by": sent_by,
-        "run": done["run"],
         "entries": [EntryOutcome(**each) for each in outcomes[:SHOWN_ENTRIES]],
         "notes": list_first([str(note)[:500] for note in notes], SHOWN_NOTES, "notes"),
     }
-    return fields, done["sections"]
+    return fields, sections
 
 
 def _refuse_alike(kg: KnowledgeGraph, municipality: str, section_id: str) -> None:
@@ -249,8 +244,5 @@ def _refuse_alike(kg: KnowledgeGraph, municipality: str, section_id: str) -> Non
 def _count_extracted(reader: Reader, graph: str) -> dict[str, int]:
     """Count the rules extracted from the text of a section, by kind."""
     extracted = NamedNode(EXTRACTED + graph.removeprefix(SOURCED))
-    counts = dict.fromkeys(_FOUND.values(), 0)
-    for row in reader.rows("rules extracted from its text", bind(FOUND, graph=extracted)):
-        if "kind" in row:
-            counts[_FOUND[term_text(row["kind"]).rpartition("#")[2]]] = int(term_text(row["count"]))
-    return counts
+    rows = reader.rows("rules extracted from its text", bind(FOUND, graph=extracted))
+    return {term_text(row["name"]): int(term_text(row["count"])) for row in rows}

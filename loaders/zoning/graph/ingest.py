@@ -195,14 +195,13 @@ def ingest(
             )
     return {
         "run": report.run,
-        "municipality": shared.iri.value,
-        "name": shared.name,
+        "municipality": shared.name,
+        "municipality_iri": shared.iri.value,
         "is_new": known is None,
         "fetched_at": work.prov_run.started.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "entries": [{"entry": number, **outcomes[number]} for number in sorted(outcomes)],
         "sections": {key: shared.section(key).value for key in found.sections},
         "warnings": [*found.warnings, *report.warnings],
-        "pending_vectors": report.pending_vectors,
     }
 
 

@@ -13,7 +13,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.zoning.provisions import kg_query_permissions
 from loaders.sources import load
-from loaders.zoning.graph import text_findings
+from loaders.zoning.graph import derive
 
 LOAD = """
 import resource, sys
@@ -39,7 +39,7 @@ def write_code(folder: Path, lines: list[str]) -> str:
 def test_findings_of_a_section_are_bounded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setitem(text_findings.MAX_QUADS, "permissions", 10)
+    monkeypatch.setitem(derive.MAX_QUADS, "permissions", 10)
     source = write_code(tmp_path, ["Permitted uses:", "1. Cottages.", "2. Mills.", "3. Quays are prohibited."])
     settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(tmp_path / "data", settings) as kg:

@@ -7,7 +7,7 @@ from kg.vocabulary import ELI, KG, RDF, mint
 from loaders.citations.section_citations import UNRESOLVED, UNRESOLVED_WITHOUT_SEPARATOR, WITH_WORD
 from loaders.zoning.extraction.citation_resolution import Index
 from loaders.zoning.graph.authorities import Authorities
-from loaders.zoning.graph.text_findings import build_claims
+from loaders.zoning.graph.derive import build_claims
 from loaders.zoning.readers.code_model import Section
 
 TEXT = "Nothing herein requires compliance with § 3.2. Sheds in § 3.9. Barns in § 7, this chapter, § 3.1."
