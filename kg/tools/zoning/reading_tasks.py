@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
@@ -168,7 +169,7 @@ def extract(
     )
     return {
         "municipality": place.shown,
-        **report.to_dict(),
+        **asdict(report),
         "failed": [
             {"section_id": get_section_key(each), "iri": each, "reason": why} for each, why in report.failed.items()
         ],

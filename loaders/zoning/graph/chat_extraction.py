@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError, RecordError, UpstreamError
@@ -91,10 +91,6 @@ class ExtractionReport:
     completion_tokens: int = 0
     seconds: float = 0.0
 
-    def to_dict(self) -> dict[str, Any]:
-        """Convert the report to JSON types."""
-        return asdict(self) | {"seconds": round(self.seconds, 3)}
-
 
 def extract(
     kg: KnowledgeGraph,
@@ -121,18 +117,16 @@ def extract(
     model, checks = None if endpoint is None else endpoint.name, Checks.load(kg, name)
     if not checks.code.sections:
         raise NotFoundError(f"{name} has no sections. Load its code with `kg load zoning PATH`.")
-    report, method = (
-        ExtractionReport(mode, model, sections=len(checks.code.sections)),
-        f"chat/{model}" if model else mode,
-    )
+    report = ExtractionReport(mode, model, sections=len(checks.code.sections))
+    method = f"chat/{model}" if model else mode
     run = Run(AGENT, {"municipality": name, "method": method})
     work = _Extraction(kg, name, exclusive, method, halt, checks, report, run)
     if endpoint is None:
         work.withdraw()
     else:
         work.ask(endpoint, list(work.plan(again, questions)), started + minutes * 60, on_progress)
-    work.report.seconds = time.monotonic() - started
-    return work.report
+    report.seconds = round(time.monotonic() - started, 3)
+    return report
 
 
 def extract_in_turns(
@@ -170,23 +164,20 @@ class _Extraction:
     def withdraw(self) -> None:
         """Remove the readings of models, so that they have no effect."""
         stored = load_readings(self.kg.store, self.name)
-        self.made = {
-            (key, each.reader): None
-            for key, several in stored.items()
-            for each in several
-            if each.reader.startswith("chat/")
-        }
+        readers = ((key, each.reader) for key, several in stored.items() for each in several)
+        self.made = {place: None for place in readers if place[1].startswith("chat/")}
         self.report.removed = len(self.made)
         self.keep()
 
     def plan(self, again: bool, questions: int) -> Iterator[tuple[Section, Sequence[str]]]:
         """Yield the sections to ask about, in document order, with as many questions as may be sent."""
-        stored = load_readings(self.kg.store, self.name)
+        stored, current = load_readings(self.kg.store, self.name), (self.method, PROMPT_SHA256)
         for section in self.checks.code.sections.values():
             if not _may_state(section.text):
                 continue
             self.report.asked += 1
-            if not again and any(self._is_current(each, section) for each in stored.get(section.key, ())):
+            readings = (each for each in stored.get(section.key, ()) if each.is_of(section))
+            if not again and any((each.reader, each.form_sha256) == current for each in readings):
                 self.report.current += 1
                 continue
             self.report.waiting += 1
@@ -194,10 +185,6 @@ class _Extraction:
             if len(windows) <= questions:
                 questions -= len(windows)
                 yield section, windows
-
-    def _is_current(self, reading: Reading, section: Section) -> bool:
-        """Whether a reading is of the text as it is, by this model with these instructions."""
-        return reading.is_of(section) and (reading.reader, reading.form_sha256) == (self.method, PROMPT_SHA256)
 
     def ask(
         self,
