@@ -82,6 +82,7 @@ class _Received:
     kind: Kind
     shared: Authorities
     origin: Origin
+    sent_by: str
     stored: Mapping[str, Section]
     records: list[tuple[SourceGraph, Sequence[int]]] = field(default_factory=list)
     """The records, each with its entry numbers, from 1."""
@@ -144,6 +145,30 @@ class _Received:
             raise RecordError("; ".join(record.warnings) if record is not None else "The entry contains no data.")
         return record
 
+    def commit_claims(self, kg: KnowledgeGraph, tool: str) -> dict[int, NamedNode]:
+        """Check entries with quotations and add those that pass to the sender's readings. Returns their graphs."""
+        name, kind, now = self.shared.key, self.kind, dict[int, tuple[str, str]]()
+        if kind == "section" or not self.quoted:
+            return {}
+        reader = f"agent/{self.sent_by.replace(',', ' ')}"  # a comma separates the names of readers
+        checks, stored = Checks.load(kg, name), load_readings(kg.store, name)
+        readings: dict[tuple[str, str], Reading | None] = {}
+        for number, entry in self.quoted.items():
+            try:
+                section = _find_section(checks.code, entry.get("section_ref"))
+                claim = checks.check(kind, entry, section)
+            except RecordError as error:
+                self.refused[number] = str(error)
+                continue
+            own = (each for each in stored.get(section.key, ()) if each.reader == reader and each.is_of(section))
+            now[number] = place = section.key, reader
+            before = readings.get(place) or next(own, Reading(reader, sha256(section.text), ()))
+            readings[place] = before.add([claim])
+        run = Run(Agent("loaders.zoning.readings", VERSION), {"tool": tool, "reader": reader})
+        failed = commit_readings(kg, name, readings, run, nullcontext)
+        self.refused |= {number: failed[key] for number, (key, _) in now.items() if key in failed}
+        return {number: get_reading_graph(name, *place) for number, place in now.items() if place[0] not in failed}
+
 
 def _subject(kind: ClaimKind, entry: Entry) -> tuple[str, ...]:
     """The subject of an entry. A later entry with the same subject replaces it."""
@@ -176,11 +201,10 @@ def ingest(
     place = str(first.get("section_id") or digest[:24])
     origin = Origin(Snapshot(digest, f"{tool} {shared.key} {place}", sent_by=sent_by))
     codes = Codes(kg.memory)
-    found = _Received(kind, shared, origin, codes.load(kg.store, shared.key).sections)
+    found = _Received(kind, shared, origin, sent_by, codes.load(kg.store, shared.key).sections)
     found.take(entries)
-    outcomes: dict[int, dict[str, str]] = {}
-    if kind != "section" and found.quoted:
-        outcomes |= _receive_claims(kg, tool, shared, found.quoted, kind, sent_by)
+    read_in = found.commit_claims(kg, tool)
+    outcomes = {number: {"outcome": STORED, "graph": graph.value} for number, graph in read_in.items()}
     work = _Receiving(kg, tool, shared, found, codes)
     before = load_sources(kg.store, work.graphs)
     report = work.run()
@@ -203,39 +227,6 @@ def ingest(
         "sections": {key: shared.section(key).value for key in found.sections},
         "warnings": [*found.warnings, *report.warnings],
     }
-
-
-def _receive_claims(
-    kg: KnowledgeGraph,
-    tool: str,
-    shared: Authorities,
-    entries: Mapping[int, Mapping[str, Any]],
-    kind: ClaimKind,
-    sent_by: str,
-) -> dict[int, dict[str, str]]:
-    """Check entries with quotations and add those that pass to the readings of their sections. Returns the outcomes."""
-    name, reader = shared.key, f"agent/{sent_by.replace(',', ' ')}"  # a comma separates the names of readers
-    checks, stored = Checks.load(kg, name), load_readings(kg.store, name)
-    outcomes: dict[int, dict[str, str]] = {}
-    readings: dict[tuple[str, str], Reading | None] = {}
-    sections: dict[int, str] = {}
-    for number, entry in entries.items():
-        try:
-            section = _find_section(checks.code, entry.get("section_ref"))
-            claim = checks.check(kind, entry, section)
-        except RecordError as error:
-            outcomes[number] = {"outcome": REJECTED, "reason": str(error)}
-            continue
-        own = (each for each in stored.get(section.key, ()) if each.reader == reader and each.is_of(section))
-        before = readings.get((section.key, reader)) or next(own, Reading(reader, sha256(section.text), ()))
-        readings[section.key, reader], sections[number] = before.add([claim]), section.key
-    run = Run(Agent("loaders.zoning.readings", VERSION), {"tool": tool, "reader": reader})
-    failed = commit_readings(kg, name, readings, run, nullcontext)
-    for number, key in sections.items():
-        outcomes[number] = {"outcome": STORED, "graph": get_reading_graph(name, key, reader).value}
-        if key in failed:
-            outcomes[number] = {"outcome": REJECTED, "reason": failed[key]}
-    return outcomes
 
 
 def _find_section(code: StoredCode, reference: object) -> Section:
