@@ -221,6 +221,17 @@ def test_readers_with_and_without_the_token_read_the_same_section(kg: KnowledgeG
     assert permissions.find_attributed(kg.store, readings.values()) == {readings["local"]}
 
 
+def test_a_caller_replaces_its_section_that_others_have_read(kg: KnowledgeGraph, client: TestClient) -> None:
+    assert call(client, "kg_ingest_code_section", **SECTION).status_code == 200
+    entry = {"term": "Kilns", "definition_text": "are prohibited", "section_ref": "9.2"}
+    entries = [entry | {"quotations": ["Kilns are prohibited."]}]
+    for sender in ((), (holder(kg),)):
+        assert call(client, "kg_ingest_definitions", *sender, **FEIGN, definitions=entries).json()["stored"] == 1
+    assert call(client, "kg_ingest_code_section", **{**SECTION, "raw_content": "Kilns are cold."}).status_code == 200
+    found = kg.store.graph(mint("graph", "ext", "zoning", "us-ct-upper-feign", "9.2"))
+    assert not [quad for quad in found if quad.predicate == SKOS.definition]
+
+
 def test_what_the_holder_writes_by_a_tool_needs_the_token_again(kg: KnowledgeGraph, client: TestClient) -> None:
     assert call(client, "kg_ingest_code_section", holder(kg), **SECTION).status_code == 200
     assert call(client, "kg_ingest_code_section", **{**SECTION, "raw_content": "Gone."}).status_code == 403

@@ -25,6 +25,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.findings import Reviewed, apply_reviews, get_shared_graph
 from kg.provenance.load_records import Derived, RecordOrigin
+from kg.provenance.permissions import get_author
 from kg.provenance.promotion import Verdicts
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, named_node, select, term_text
@@ -51,7 +52,7 @@ from loaders.zoning.extraction.facts import find_facts
 from loaders.zoning.extraction.permission_matrices import is_legend
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities, Property, merge, state_of
-from loaders.zoning.graph.readings import Reading, build_read_rules, get_reading_graph, load_readings
+from loaders.zoning.graph.readings import Reading, build_read_rules, get_reader, get_reading_graph, load_readings
 from loaders.zoning.graph.rule_quads import UNNAMED, Rules, unit
 from loaders.zoning.graph.stored_codes import Code, Codes, Stated, find_stated, load_stated
 from loaders.zoning.readers.code_model import DOMAIN, Section
@@ -276,7 +277,7 @@ class Findings:
         tables: Mapping[str, frozenset[str]],
         replace: _Graphs,
     ) -> Iterator[_Found]:
-        gone = {key for key, graph in graphs.items() if not replace[graph]}
+        gone, author = {key for key, graph in graphs.items() if not replace[graph]}, get_author()
         before, districts, stated = work.code, work.districts, work.stated
         again: set[str] = set()
         if gone:
@@ -292,7 +293,9 @@ class Findings:
         for key, graph in graphs.items():
             section = work.own.get(key) if key not in gone else None
             for reading in work.readings.get(key, ()):
-                if section is None or not reading.is_of(section):
+                # Those of others that a caller without the token may not remove have no effect.
+                is_own = author is None or reading.reader == get_reader(author)
+                if section is None or (is_own and not reading.is_of(section)):
                     yield _Found(get_reading_graph(work.name, key, reading.reader), graph)
             if section is None:
                 yield _Found(_extracted(graph), graph)

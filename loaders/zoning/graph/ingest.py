@@ -50,6 +50,7 @@ from loaders.zoning.graph.readings import (
     Checks,
     Reading,
     build_reading,
+    get_reader,
     get_reading_graph,
     load_readings,
 )
@@ -150,7 +151,7 @@ class _Received:
         name, kind, now = self.shared.key, self.kind, dict[int, tuple[str, str]]()
         if kind == "section" or not self.quoted:
             return {}
-        reader = f"agent/{self.sent_by.replace(',', ' ')}"  # a comma separates the names of readers
+        reader = get_reader(self.sent_by)
         checks, stored = Checks.load(kg, name), load_readings(kg.store, name)
         readings: dict[tuple[str, str], Reading | None] = {}
         for number, entry in self.quoted.items():

@@ -273,6 +273,11 @@ def _parse_claims(text: str) -> tuple[Claim, ...] | None:
         return None
 
 
+def get_reader(sender: str) -> str:
+    """Get the name as a reader of the sender of a request. A comma separates the names of readers."""
+    return f"agent/{sender.replace(',', ' ')}"
+
+
 def get_reading_graph(name: str, key: str, reader: str) -> NamedNode:
     """Get the graph of the reading of a section by one reader. Nobody else writes it."""
     return mint("graph", "gen", "zoning-reading", name, key, reader)
