@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from pydantic import Field
 from pyoxigraph import NamedNode
@@ -56,12 +56,12 @@ _MARKS: Final = 8
 _TOWN: Final = 0.4
 """Factor of the score of a section that no heading gives a district, where a district was asked for."""
 _DEFINING: Final = 0.5
-"""Factor of the score of a section with definitions, which govern no district."""
+"""Factor of the score of a section with definitions, which govern no district; of others for a definition."""
 _LISTING: Final = 1.5
 """Factor of the score of the sections of the districts with their uses: these govern a use that they do not list."""
 _OF_USES: Final = re.compile(r"\buses\b", re.IGNORECASE)
 _DEFINITIONS: Final = re.compile(r"\bdefin(?:itions?|ed)\b", re.IGNORECASE)
-_KIND_WORDS: Final[Mapping[RuleKind, str]] = {
+_KIND_WORDS: Final[Mapping[str, str]] = {
     "permission": "permitted uses conditional special prohibited",
     "standard": "regulations requirements standards bulk dimension",
 }
@@ -132,7 +132,7 @@ class Question:
     """A question about the districts of a code."""
 
     reader: Reader
-    kind: RuleKind
+    kind: RuleKind | Literal["definition", "topic"]
     place: Place
     about: str | None
     """The use or the type of standard, in the words of the question."""
@@ -199,15 +199,16 @@ def rank_governing(question: Question) -> list[Ranked]:
         is_listing = _OF_USES.search(tree.sections[section].title) is not None
         if question.kind == "permission" and section in own and is_listing:
             factors[section] *= _LISTING
-        if _DEFINITIONS.search(build_heading_path(tree, section)) is not None:
+        is_defining = _DEFINITIONS.search(build_heading_path(tree, section)) is not None
+        if is_defining != (question.kind == "definition"):
             factors[section] *= _DEFINING
     terms = weigh_terms(words or "", _DISTRICT_WEIGHT) | _build_terms(question)
-    asked = " ".join(filter(None, (question.about, words))) or _KIND_WORDS[question.kind]
+    asked = " ".join(filter(None, (question.about, words))) or _KIND_WORDS.get(question.kind, "")
     return rank_sections(reader.kg, place.iri, asked, terms, factors, own)
 
 
 def _build_terms(question: Question) -> dict[str, float]:
-    words, about = _KIND_WORDS[question.kind], question.about or ""
+    words, about = _KIND_WORDS.get(question.kind, ""), question.about or ""
     return weigh_terms(words, _KIND_WEIGHT if about else 1.0) | weigh_terms(about)
 
 

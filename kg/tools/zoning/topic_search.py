@@ -4,13 +4,14 @@ At each step the parts of the sections chosen before are candidates, and the bes
 without parts is a result. A chat endpoint rates them by their summaries. Without one, the score of a section is the
 best score at or below it, by the words and the meaning of heading paths and texts
 (`kg.zoning_summaries.section_ranking`): these find the section that governs more often than summaries, which cannot
-name everything in a large part of a code.
+name everything in a large part of a code. Sections of other districts than those that the question names are left out.
 Plain search runs over the same sections, and the differences are reported: either may have missed something.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -26,11 +27,23 @@ from kg.retrieval.results import Result
 from kg.retrieval.text_vectors import WITHOUT_MODEL
 from kg.retrieval.token_budget import Lean
 from kg.text import ordinal, quoted
-from kg.tools.zoning.name_lookup import MunicipalityName, StateName, find_place, get_section_key
+from kg.tools.zoning.governing_passages import Question, rank_governing
+from kg.tools.zoning.name_lookup import (
+    MunicipalityName,
+    Named,
+    Place,
+    StateName,
+    find_matching,
+    find_place,
+    find_spelled,
+    get_section_key,
+    load_vocabulary,
+)
 from kg.vocabulary import sha256
+from kg.words import STOP_WORDS
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import State
-from kg.zoning_summaries.section_ranking import Ranked, build_heading_path, rank_sections, weigh_terms
+from kg.zoning_summaries.section_ranking import Ranked, build_heading_path
 from kg.zoning_summaries.sentence_selection import shorten
 from kg.zoning_summaries.writers import has_chat, open_chat
 
@@ -45,6 +58,12 @@ AT_ONCE: Final = 40
 """Sections rated per request."""
 MOST: Final = 10
 SHOWN_REASON: Final = 160
+_WORD: Final = re.compile(r"\w+(?:[-–.]\w+)*")
+_DISTRICT: Final = re.compile(r"districts?|zones?", re.IGNORECASE)
+_DEFINITION: Final = re.compile(r"\bdefin|\bmean(?:s|ing)?\b|^\W*what(?:'s| is) an? ", re.IGNORECASE)
+"""A question for the meaning of a word."""
+_LONGEST_NAME: Final = 4
+_STOP: Final = STOP_WORDS["en"]
 RATING: Final = """\
 You rate for each numbered part of a municipal code how likely it contains the rule that a question asks for.
 Answer with one JSON object and nothing else: for each number a list of the rating, an integer from 0 (surely not) to \
@@ -148,6 +167,31 @@ class _Score(NamedTuple):
     reason: str
 
 
+_ELSEWHERE: Final = _Score(0.0, "applies in other districts")
+
+
+def find_districts(question: str, districts: Sequence[Named]) -> tuple[list[Named], list[tuple[int, int]]]:
+    """Find the districts that a question names, by code or by words before "district", and the spans that name them."""
+    found, spans, start = dict[str, Named](), list[tuple[int, int]](), 0
+    words = list(_WORD.finditer(question))
+    for number, word in enumerate(words):
+        said, first = word[0], number
+        if _DISTRICT.fullmatch(said):
+            while first > start and number - first < _LONGEST_NAME and words[first - 1][0].casefold() not in _STOP:
+                first -= 1
+            tries = [(at, question[words[at].start() : words[number - 1].end()]) for at in range(first, number)]
+            named = next(((at, hits) for at, each in tries if (hits := find_matching(each, districts))), (first, []))
+        elif any(each.isdigit() for each in said):
+            named = first, [each for each in find_spelled(said, districts) if isinstance(each, Named)]
+        else:  # a code of one letter may be a word
+            named = first, [each for each in districts if len(said) > 1 and said == each.code]
+        if named[1]:
+            found |= {each.term.value: each for each in districts if each in named[1]}
+            spans.append((words[named[0]].start(), word.end()))
+            start = number + 1
+    return [*found.values()], spans
+
+
 class _Descent:
     def __init__(
         self, kg: KnowledgeGraph, municipality: str, question: str, top_k: int, endpoint: ChatEndpoint | None
@@ -178,7 +222,8 @@ class _Descent:
             candidates = self.describe(order, scores, scored_by, len(steps) + 1)
             shown = candidates[: self.top_k + ALSO]
             steps.append(TopicStep(scored_by=scored_by, candidates=shown, more=len(candidates) - len(shown) or None))
-            arrived += [(each, scores[each].value) for each in chosen if each in self.ends or not tree.parts(each)]
+            ends = [each for each in chosen if each in self.ends or not tree.parts(each)]
+            arrived += [(each, scores[each].value) for each in ends if scores[each] != _ELSEWHERE]
             level = [part for section in chosen for part in tree.parts(section)]
         arrived.sort(key=lambda each: -each[1])  # stable: ties keep the order of the search
         for state in ("missing", "stale"):
@@ -255,18 +300,31 @@ class _Descent:
     def score_all(self) -> None:
         """Score every section by the best score at or below it."""
         tree = self.tree
-        ranked = rank_sections(self.kg, self.municipality, self.question, weigh_terms(self.question))
+        reader, place = Reader(self.kg), Place(self.municipality, "")
+        named, spans = find_districts(self.question, [*load_vocabulary(reader, place).districts.values()])
+        words = " ".join(self.question[start:end] for start, end in spans)
+        about = self.question
+        for start, end in reversed(spans):
+            about = f"{about[:start]} {about[end:]}"
+        kind: Literal["definition", "topic"] = "definition" if _DEFINITION.search(about) else "topic"
+        scope = {each.term.value: each for each in named}
+        ranked = rank_governing(Question(reader, kind, place, about, words or None, scope or None))
+        if named:
+            self.notes.append(f"Sections of districts other than the {len(named)} of the query are left out.")
         if not any(each.words for each in ranked):
             self.notes.append("No section contains a word of the query. The results are the closest in meaning.")
         self.scored_by = WORDS if any(each.meaning is None for each in ranked) else HEADINGS_AND_TEXTS
         own = {each.section: each for each in ranked}
         best: dict[str, Ranked] = {}
-        for section in reversed([each for each in tree.order if each in own]):
+        for section in reversed([each for each in tree.order if each in tree.heights]):
             # max() keeps the first of ties: the section itself, then its first part.
-            scored = [own[section], *(best[part] for part in tree.parts(section))]
+            scored = [each for each in (own.get(section), *map(best.get, tree.parts(section))) if each is not None]
+            if not scored:
+                self.known[section] = _ELSEWHERE
+                continue
             best[section] = max(scored, key=lambda each: each.score)
-            through, score, words, meaning = best[section]
-            said = [f"words {words:.2f}"] if words else []
+            through, score, shared, meaning = best[section]
+            said = [f"words {shared:.2f}"] if shared else []
             said += [] if meaning is None else [f"meaning {meaning:.2f}"]
             if through != section:
                 said.append(f"for {quoted(tree.sections[through].name)}, which is below it")

@@ -20,6 +20,7 @@ from kg.tools.zoning.ingest import (
     kg_ingest_use_permissions,
 )
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
+from kg.tools.zoning.topic_search import kg_search_by_topic
 from loaders.zoning.graph.ingest import ingest
 
 VALE: Any = {"municipality": "Hazel Vale", "state": "UT"}
@@ -258,3 +259,19 @@ def test_the_table_of_a_standard_is_quoted_with_its_other_cases(kg: KnowledgeGra
     found = kg_query_standards(kg, **town, district="R-1", standard_type="side yard")
     assert [each.raw_value for each in found.standards] == ["3"]
     assert any("total | 8" in quote.text for each in found.law for quote in each.quotes)
+
+
+@pytest.mark.parametrize(
+    ("question", "sections", "left_out"),
+    [
+        ("Are terraces allowed in R2?", "2", {"1", "3", "4"}),
+        ("cottages in the Cottage District", "1", {"2", "3", "4"}),
+        ("May I open a bank", "3", set[str]()),
+    ],
+)
+def test_a_district_of_a_question_limits_a_topic_search(
+    kg: KnowledgeGraph, question: str, sections: str, left_out: set[str]
+) -> None:
+    found = [each.section_id for each in kg_search_by_topic(kg, **VALE, query=question).results]
+    assert found[0] == sections
+    assert left_out.isdisjoint(found)
