@@ -39,7 +39,7 @@ from kg.zoning_summaries.section_ranking import (
     weigh_terms,
 )
 
-FEW_TOKENS: Final = 220
+FEW_TOKENS: Final = 190
 """Size of the passages of an answer that has facts."""
 MOST_TOKENS: Final = 900
 """Size of those of an answer without facts."""
@@ -52,7 +52,7 @@ _MORE: Final = 300
 """Maximum size, in tokens, of the other lines of a section that have as many of the words asked for."""
 _LEADS: Final = 3
 """Maximum leads of a line: that of the list it is in, and of those that this list is in."""
-_MARKS: Final = 8
+_MARKS: Final = 5
 _TOWN: Final = 0.4
 """Factor of the score of a section that no heading gives a district, where a district was asked for."""
 _DEFINING: Final = 0.5
@@ -286,7 +286,7 @@ def _quote(
         (quote.start + word.start, quote.start + word.end)
         for quote in quotes
         for word in find_terms(quote.text)
-        if word.term in terms
+        if word.term in terms and len(word.term) > 1  # a digit is in most lines
     ]
     return Passage(
         section_ref=get_section_key(section),
