@@ -97,10 +97,10 @@ def list_first(texts: Sequence[str], most: int, what: str) -> list[str]:
     return [*texts[:most], *([f"{more:,} more {what}"] if more > 0 else [])]
 
 
-def join_first(names: Sequence[str], most: int) -> str:
-    """Join at most `most` names with commas, and state how many more there are: ``a, b and 3 more``."""
+def join_first(names: Sequence[str], most: int, separator: str = ", ") -> str:
+    """Join at most `most` names, and state how many more there are: ``a, b and 3 more``."""
     more = len(names) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+    return separator.join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def describe_unread(counts: Mapping[str, int], endings: Iterable[str]) -> str:

@@ -15,13 +15,13 @@ from rapidfuzz import fuzz
 from kg.errors import NotFoundError
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.choices import NEAREST, Choice, shorten
+from kg.retrieval.choices import Choice, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, clean_text, page_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
-from kg.text import natural_key, quoted
+from kg.text import join_first, natural_key, quoted
 from kg.tools.zoning.governing_passages import (
     FEW_TOKENS,
     MOST_TOKENS,
@@ -306,8 +306,7 @@ class _Asked(Question):
             law = find_law(self, FEW_TOKENS if page.total else MOST_TOKENS, told)
             result.law = [*law.passages]
             result.coverage = (
-                f"Read: tables, lists and label lines; sentences are quoted. {len(law.passages)} of {law.in_scope} "
-                "sections in scope are quoted, best first."
+                f"Read: tables, lists, label lines. Quoted: {len(law.passages)} of {law.in_scope} sections in scope."
             )
         result.notes, result.places = self.notes, page.places
         return self.reader.finish(
@@ -461,10 +460,9 @@ def _load_page(
             "yields_to in their evidence."
         )
     if unsure and not offset:
-        more = f" {len(some)} are listed." if len(some) < len(unsure) else ""
         notes.append(
             f"{len(unsure)} found in the text are unsure (confidence below {reader.kg.settings.rule_confidence:g}) and "
-            f"not reported as law.{more} Read their words. list_claims lists all."
+            f"not reported as law: {len(some)} are listed. Read their words. list_claims lists all."
         )
     shown = [converted[place] for place in places]
     following = page_of(found, offset, limit)
@@ -481,8 +479,7 @@ def _note_differences(said: Iterable[tuple[Sequence[str | None], str, RuleEviden
         for about, ways in by_subject.items()
         if len(ways) > 1 and len(set(ways.values())) > 1
     ]
-    more = f"; and {len(odd) - SHOWN_ODDS} more" if len(odd) > SHOWN_ODDS else ""
-    return [f"Recorded values differ by source ({'; '.join(odd[:SHOWN_ODDS])}{more}). See evidence."] if odd else []
+    return [f"Recorded values differ by source ({join_first(odd, SHOWN_ODDS, '; ')}). See evidence."] if odd else []
 
 
 def _note_other_districts(reader: Reader, words: Vocabulary, reported: Iterable[Found]) -> list[str]:
@@ -503,8 +500,8 @@ def _find_similar_uses(
     found = find_by_words(asked, choices) + ([] if is_recorded else find_by_meaning(asked, choices))
     names = list(dict.fromkeys(each.label for each in found if each.term.value not in uses))
     if names:
-        return [f"Also recorded there, with these words: {shorten(names[:NEAREST])}. Ask for them by name."]
-    near = [name for name in find_nearest(asked, [choice.label for choice in choices]) if _is_alike(asked, name)]
+        return [f"Also recorded there, with these words: {shorten(names)}. Ask for them by name."]
+    near = [name for name in find_nearest(asked, list_labels(choices)) if _is_alike(asked, name)]
     return [f"Uses with similar names there: {shorten(near)}."] if near and not is_recorded else []
 
 
@@ -572,7 +569,8 @@ def kg_query_definition(
     choices = [Choice(NamedNode(each.iri), each.about, (each.about,)) for each in in_order]
     chosen = find_spelled(wanted, choices)
     if not chosen and (chosen := find_by_head(wanted, choices) or find_by_words(wanted, choices)):
-        notes.append(_note_not_defined(wanted, choices, chosen, place))
+        taken = shorten(list_labels(chosen))
+        notes.append(f"term: {place.quoted} does not define {quoted(wanted)}. It was interpreted as {taken}.")
     elif not chosen:
         raise NotFoundError(no_match_message("term", wanted, list_labels(choices), place.quoted))
     elif (note := match_note("term", wanted, chosen)) is not None:
@@ -597,11 +595,3 @@ def kg_query_definition(
     )
     result.places = page.places
     return reader.finish(result, total=page.total, next_offset=page.next_offset)
-
-
-def _note_not_defined(wanted: str, choices: Sequence[Choice], chosen: Sequence[Choice], place: Place) -> str:
-    """Build the note for a term that the code does not define itself, but that is part of defined terms."""
-    taken = list_labels(chosen)
-    others = [name for name in find_nearest(wanted, list_labels(choices)) if name not in taken]
-    near = f" Also similar: {shorten(others)}." if others else ""
-    return f"term: {place.quoted} does not define {quoted(wanted)}. It was interpreted as {shorten(taken)}.{near}"

@@ -171,8 +171,10 @@ def load_asserted(reader: Reader, claims: Iterable[Rule]) -> set[tuple[str, str,
     if not whole:
         return set()
     query = bind(ASSERTED, triples=[(NamedNode(s), NamedNode(p), NamedNode(o)) for s, p, o in whole])
-    rows = reader.rows("asserted citations", query)
-    return {(iri_of(row["citing"]), iri_of(row["predicate"]), iri_of(row["cited"])) for row in rows}
+    return {
+        (iri_of(row["citing"]), iri_of(row["predicate"]), iri_of(row["cited"]))
+        for row in reader.rows("asserted citations", query)
+    }
 
 
 TARGETS: Final = """
@@ -222,7 +224,8 @@ def load_origins(reader: Reader, graphs: Iterable[str]) -> dict[str, Origin]:
         for snapshot in [each for each in (*several, *behind) if not each.startswith(_GRAPHS)][:1]:
             sender = said.one(snapshot, PROV.wasAttributedTo)
             location, sha256, time = (said.one(snapshot, name) for name in (KG.location, KG.sha256, KG.retrievedAt))
-            origins[graph] = Origin(location, sha256, time, None if sender is None else code_of(sender))
+            sent_by = None if sender is None else code_of(sender)
+            origins[graph] = Origin(location, sha256, time, sent_by)
     return origins
 
 
@@ -378,7 +381,6 @@ _REFERENCE: Final = re.compile(
 )
 """A use that refers to another district: ``Any use permitted in the C-1 District, except theaters``."""
 _EXCEPTED: Final = re.compile(r"\b(?:except(?:ing)?(?: for)?|excluding|other than|but not) (?P<what>.+)", re.IGNORECASE)
-_UNDERLYING: Final = re.compile(r"\b(?:underlying|base|existing) (?:zoning )?(?:zone|district)s?\b", re.IGNORECASE)
 
 
 class References(NamedTuple):
@@ -433,10 +435,14 @@ def follow_references(
         lost = [each for each in way if not targets[each.about] and len(districts) < len(words.districts)]
         used |= {each.iri: each for each in (way if reached else lost)}
         code = name_or_quote(words.districts[iri].code)
-        notes += [_note_lost(code, words.uses[each.about].name) for each in lost]
+        notes += [
+            f"{code} also refers to the uses of another district, which differs from lot to lot or could not be "
+            f"identified: {quoted(words.uses[each.about].name)}. Read that section."
+            for each in lost
+        ]
         if reached:
             led[iri] = reached
-            codes = shorten([words.districts[other].code for other in words.districts if other in reached])
+            codes = shorten([known.code for other, known in words.districts.items() if other in reached])
             notes.append(
                 f"{code} refers to uses of {codes}. Read the words of the reference: they may except this use, and "
                 "need not include uses that are conditional or prohibited there."
@@ -449,18 +455,6 @@ def _is_excepted(use: str, reference: str) -> bool:
     match = _EXCEPTED.search(reference)
     kinds = parse_use_kinds(use)
     return match is not None and any(kinds == parse_use_kinds(part) for part in MEMBERS.split(match["what"]))
-
-
-def _note_lost(code: str, use: str) -> str:
-    if _UNDERLYING.search(use):
-        return (
-            f"{code} also has uses of the underlying zone, which differs from lot to lot: {quoted(use)}. Ask for that "
-            "zone."
-        )
-    return (
-        f"{code} also refers to the uses of another district, which could not be identified: {quoted(use)}. Read that "
-        "section."
-    )
 
 
 def is_reference(use: str) -> bool:
