@@ -25,7 +25,6 @@ from loaders.readers.headings import (
     is_placed,
     is_unfinished,
     parse_heading,
-    split_number,
 )
 from loaders.readers.html_tree import normalize_space
 from loaders.zoning.readers.heading_sequences import Candidate, parse_keys, select_ascending
@@ -109,8 +108,6 @@ def _split_lines(given: Sequence[str]) -> tuple[list[str], list[int]]:
     for line, parts in zip(stripped, run_in, strict=True):
         if parts is not None and (usual or len(line) > LONGEST):
             lines += [parts[0], *(_TEXT + part for part in _PARAGRAPHS.split(parts[1]) if part.strip())]
-        elif usual and len(line) > LONGEST:
-            lines += [part for part in _PARAGRAPHS.split(line) if part.strip()]
         else:
             lines.append(line)
         starts.append(len(lines))
@@ -187,7 +184,7 @@ def _add_titles(opening: dict[int, Heading], naming: Container[int], lines: Sequ
         if below is None or below > index + _NEAREST or below in opening or below in naming:
             continue
         title, ended = normalize_space(lines[below]), lines[below][-1:]
-        is_sentence = ended == "." and (". " in title or not _is_capitalized(title))
+        is_sentence = ended == "." and not _is_capitalized(title)
         is_other = "\t" in lines[below] or history_notes.is_note(title) or parse_heading(title) is not None
         if len(title) <= _LONGEST_TITLE and ended not in ",;:" and title[0].isupper() and not (is_sentence or is_other):
             opening[index] = replace(heading, title=title)
@@ -256,7 +253,6 @@ def _ascending_sections(bare: Sequence[_Placed], doubtful: Set[int], levels: Seq
             for (index, _), key, fit in zip(own, keys, fits, strict=True)
         ]
         chosen = set(select_ascending(candidates))
-        # A long number below the same level as a neighbour is a section that is out of order.
         chosen |= {
             place
             for place, key in enumerate(keys)
@@ -300,27 +296,17 @@ def _is_reference(heading: Heading, line: str, before: str) -> bool:
     """Whether a line that looks like a heading continues a sentence of the line above."""
     if len(before) >= _SHORTEST_WRAPPED and is_unfinished(before) and not before.isupper():
         return True
-    alone = (not heading.title and not line.isupper()) or "(" in heading.number
-    return alone and bool(before) and not _is_end(before)
+    alone = not heading.title and not line.isupper() and bool(before)
+    return alone and before[-1] not in ".;:)]”\"'" and parse_heading(before) is None
 
 
 def _find_below(sections: Sequence[_Placed], bare: Sequence[_Placed], lines: Sequence[str]) -> list[_Placed]:
     """Find bare numbers below sections that have a word: 1.1 and 1.2 between sections 1 and 2."""
-    whole = [(index, heading.number) for index, heading in sections if heading.number.isdigit()]
-    ascending = select_ascending([Candidate(((int(number), ""),), 1.0) for _, number in whole])
-    if len(whole) < 2 or len(whole) < len(sections) or len(ascending) * 5 < len(whole) * 4:
+    if len(sections) < 2 or not all(heading.number.isdigit() for _, heading in sections):
         return []
     chosen, _ = _of_one_style(bare, lines, least=2)
-    found = []
-    for index, heading in chosen:
-        at = bisect(whole, (index,))
-        if at and split_number(heading.number)[0] == whole[at - 1][1]:
-            found.append((index, heading))
+    found = _continuing(chosen, sections)
     return found if len(found) * 5 > len(chosen) * 4 else []
-
-
-def _is_end(line: str) -> bool:
-    return not line or line[-1] in ".;:)]”\"'" or parse_heading(line) is not None
 
 
 def _sections_in(bare: Sequence[_Placed]) -> int:
@@ -367,12 +353,10 @@ def _with_other_depths(
             continue
         above = [each for each in own if each[1].number in implied]
         with_text = [each for each in own if _next_line(lines, each[0]) not in starts]
-        if len(with_text) >= _LEAST_SECTIONS:
-            added += own
-        elif any(each in above for each in with_text):
-            added += above
+        if len(with_text) >= _LEAST_SECTIONS or any(each in above for each in with_text):
+            added += own if len(with_text) >= _LEAST_SECTIONS else above
         else:
-            naming += [each for each in above if each[1].title[-1] not in ".:"]
+            naming += above
     return sorted([*chosen, *added], key=lambda each: each[0]), naming
 
 
