@@ -18,11 +18,11 @@ from typing import Final
 from loaders.zoning.extraction.citation_resolution import Index
 from loaders.zoning.extraction.districts import find_in_section, pick_best
 from loaders.zoning.extraction.facts import Facts, find_facts
-from loaders.zoning.extraction.lines import find_label_end
 from loaders.zoning.extraction.section_scope import find_code_scopes
 from loaders.zoning.graph.derive import find_legends
 from loaders.zoning.readers import input_files
 from loaders.zoning.readers.code_model import Section
+from loaders.zoning.readers.outline import find_label_end
 
 SEED: Final = 20261128
 DRAWN: Final = 60

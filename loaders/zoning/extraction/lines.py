@@ -13,11 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from loaders.zoning.readers.code_model import Section
+from loaders.zoning.readers.outline import find_label_end
 
-_LABEL: Final = re.compile(
-    r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
-    r"|(?:[A-Za-z0-9]{1,2}|[ivx]{3}|[IVX]{3}|\d{3})[.)]|[•*·–-]) ?){1,3}(?=\S)"
-)
 _PARTS: Final = re.compile(r"\d{1,3}[.-]\d")
 _BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
 _ALIKE: Final = str.maketrans(string.ascii_letters, "a" * 26 + "A" * 26)
@@ -27,12 +24,6 @@ _ANNOUNCES: Final = re.compile(r"\b(?:following|follows|below)\b", re.I)
 _WORDS_OF_NOTE: Final = 20
 _LONGEST: Final = 4_000
 """Code points of a line whose brackets are counted."""
-
-
-def find_label_end(text: str, start: int, end: int) -> int:
-    """Find the end of the label at the start of the line [start, end)."""
-    label = _LABEL.match(text, start, end)
-    return label.end() if label else start
 
 
 def _style(label: str) -> str:

@@ -12,7 +12,6 @@ from typing import Final
 from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.lines import find_label_end
 from loaders.zoning.extraction.permission_levels import (
     NOT,
     Level,
@@ -23,6 +22,7 @@ from loaders.zoning.extraction.permission_levels import (
     prohibit_unlisted,
 )
 from loaders.zoning.readers.code_model import Cell, Section, Table
+from loaders.zoning.readers.outline import find_label_end
 
 _USUAL: Final[Mapping[str, Level]] = {
     "P": "byRight", "Y": "byRight", "YES": "byRight", "BR": "byRight", "PERMITTED": "byRight",

@@ -29,10 +29,10 @@ from loaders.zoning.extraction.districts import (
     plain_name,
     strip_elsewhere,
 )
-from loaders.zoning.extraction.lines import find_label_end
 from loaders.zoning.extraction.permission_levels import INHERITED
 from loaders.zoning.readers.code_model import Section
 from loaders.zoning.readers.heading_sequences import parse_keys
+from loaders.zoning.readers.outline import find_label_end
 
 Kind = Literal["districts", "class", "all", "town", "none"]
 

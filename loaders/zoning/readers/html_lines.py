@@ -1,4 +1,7 @@
-"""HTML of codes as lines and tables, with white space as shown by a browser."""
+"""HTML of codes as lines and tables, with white space and bullets as shown by a browser.
+
+A bulleted item has its bullet only in lists within lists, and without a label of its own.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from lxml import etree
 from loaders.readers.html import BLOCKS, HIDDEN
 from loaders.readers.html_tree import build_table, list_label, normalize_space, number_items
 from loaders.zoning.readers.code_model import Note
-from loaders.zoning.readers.outline import Item
+from loaders.zoning.readers.outline import Item, find_label_end
 from loaders.zoning.readers.text_builder import Body
 
 _NOTES: Final = {
@@ -22,6 +25,8 @@ _NOTES: Final = {
     "refother": "Reference",
 }
 """Kinds of notes, by the prefix of their paragraph's class, in the markup of Municode."""
+_BULLETS: Final = "•◦▪–·"
+"""By depth."""
 _LABEL: Final = re.compile(r"incr\d{1,2}")
 """The class of a paragraph, in the markup of Municode, that is the label of the next one."""
 
@@ -35,6 +40,10 @@ class Writer:
         """Labels of the paragraph that follows."""
         self._path: tuple[str, ...] = ()
         """Labels of the open items of lists."""
+        self._depth = 0
+        """Number of open bulleted lists, one of them in another."""
+        self._bullet = ""
+        """Bullet of the open item, until its first line."""
 
     def body(self) -> Body:
         """Get the current body."""
@@ -78,8 +87,9 @@ class Writer:
         else:
             text = " ".join((*self._labels, text))
             self._labels.clear()
+            bullet, self._bullet = self._bullet, ""
             if not self.take(text, element):
-                self.body().add(text)
+                self.body().add(text, "" if find_label_end(text, 0, len(text)) else bullet)
 
     def _inside(self, root: etree._Element) -> None:
         run: list[str] = []
@@ -91,12 +101,18 @@ class Writer:
                 self._lines(run, element if event == "end" else around[-1])
             if event == "end":
                 around.pop()
+                self._depth -= tag == "ul" and self._depth > 0
+                self._bullet = "" if tag == "li" else self._bullet
                 if tag == "section":
                     self.leave(element)
                 if element is not root:
                     run.append(element.tail or "")
                 continue
             around.append(element)
+            if tag == "ul" and (self._depth or element.find(".//ul") is not None):
+                self._depth += 1
+            if tag == "li":
+                self._bullet = f"{_BULLETS[: self._depth][-1]} " if self._depth and around[-2].tag == "ul" else ""
             if tag in HIDDEN:
                 walk.skip_subtree()
             elif tag == "br":

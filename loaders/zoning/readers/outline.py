@@ -15,6 +15,10 @@ from loaders.zoning.readers.code_model import Subsection
 _LABEL: Final = re.compile(
     r"\(([0-9]{1,3}[A-Za-z]?|[A-Za-z]{1,6}(?:-[0-9A-Za-z]{1,3})?)\)\s*|([0-9]{1,3}|[A-Za-z]{1,5})([.)])(?:\s+|$)"
 )
+_LINE_LABEL: Final = re.compile(
+    r"(?:(?:\([A-Za-z0-9-]{1,5}\)|\d{1,3}(?:[.-]\d{1,4}){1,5}[A-Za-z]?\.?(?= )"
+    r"|(?:[A-Za-z0-9]{1,2}|[ivx]{3}|[IVX]{3}|\d{3})[.)]|[•◦▪*·–-]) ?){1,3}(?=\S)"
+)
 _DEEPEST: Final = 30
 """Maximum depth of labels. Deeper labels are text of the innermost part."""
 _LARGEST_GAP: Final = 3
@@ -53,6 +57,12 @@ class _Token:
     meanings: Sequence[Meaning]
     led: bool
     """Whether the line before it ends with a colon and so announces it."""
+
+
+def find_label_end(text: str, start: int, end: int) -> int:
+    """Find the end of the label at the start of the line [start, end)."""
+    label = _LINE_LABEL.match(text, start, end)
+    return label.end() if label else start
 
 
 def find_meanings(label: str, mark: str) -> Sequence[Meaning]:

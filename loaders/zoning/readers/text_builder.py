@@ -43,8 +43,8 @@ class Body:
         """Offset of the line that is added next."""
         return self.length + (1 if self.lines else 0)
 
-    def add(self, line: str) -> None:
-        """Add a line, to the notes if it is a note on the section's history."""
+    def add(self, line: str, bullet: str = "") -> None:
+        """Add a line with its bullet, or to the notes if it is a note on the section's history."""
         if self._below is not None and history_notes.is_note_below(line):
             self._below = ""
             self.notes.append(Note(line))
@@ -60,7 +60,7 @@ class Body:
             self._below = line
             return
         line, note = history_notes.split_last(line)
-        self._starts.append((self.write(line), line))
+        self._starts.append((self.write(bullet + line), line))
         if note is not None:
             self.notes.append(Note(note))
 

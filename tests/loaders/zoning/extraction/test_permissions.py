@@ -13,6 +13,7 @@ from loaders.zoning.extraction.permission_levels import UsePermission
 from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.extraction.standards import find_standards
+from loaders.zoning.readers import html_code
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 from tests.examples import dear
 from tests.loaders.zoning.extraction.district_search import find_districts
@@ -520,3 +521,28 @@ def test_a_use_behind_the_reference_of_another_is_no_condition(link: str) -> Non
     cited = link.removesuffix(" and ").strip(" ,")
     assert (lamps.use, list(lamps.conditions)) == (f"Lamps{link}poles", [cited])
     assert sheds.use == "Sheds"
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [
+        (
+            "<li>mills<ul><li>tide mills</li><li>windmills</li></ul></li><li>inns</li>",
+            [("tide mills", "byRight"), ("windmills", "byRight"), ("inns", "byRight")],
+        ),
+        (
+            "<li>Shops:<ul><li>bakeries</li><li>kilns<ul><li>brick kilns</li></ul></li></ul></li><li>Inns</li>",
+            [("bakeries", "byRight"), ("kilns", "byRightWithConditions"), ("Inns", "byRight")],
+        ),
+        (
+            "<li>Shops<ul><li>Not permitted:<ul><li>Gun shops</li></ul></li></ul></li><li>Inns</li>",
+            [("Gun shops", "notPermitted"), ("Inns", "byRight"), ("Shops", "byRightWithConditions")],
+        ),
+        ("<li>(a) Inns</li><ul><li>coach inns</li></ul><li>(b) Mills</li>",
+         [("Inns", "byRightWithConditions"), ("Mills", "byRight")]),
+    ],
+)  # fmt: skip
+def test_the_items_of_a_list_within_a_list_are_apart(items: str, told: list[tuple[str, str]]) -> None:
+    page = f"<h1>Chapter 1 Zoning</h1><h2>Sec. 1-1. C-1 Shops District.</h2><p>Permitted uses</p><ul>{items}</ul>"
+    read = next(each for each in html_code.parse(page.encode(), "code.html").sections if each.text)
+    assert sorted((each.use, each.level) for each in find_permissions(read, KNOWN)) == sorted(told)
