@@ -531,12 +531,12 @@ def test_a_use_behind_the_reference_of_another_is_no_condition(link: str) -> Non
             [("tide mills", "byRight"), ("windmills", "byRight"), ("inns", "byRight")],
         ),
         (
-            "<li>Shops:<ul><li>bakeries</li><li>kilns<ul><li>brick kilns</li></ul></li></ul></li><li>Inns</li>",
+            "<li>Stores:<ul><li>bakeries</li><li>kilns<ul><li>brick kilns</li></ul></li></ul></li><li>Inns</li>",
             [("bakeries", "byRight"), ("kilns", "byRightWithConditions"), ("Inns", "byRight")],
         ),
         (
-            "<li>Shops<ul><li>Not permitted:<ul><li>Gun shops</li></ul></li></ul></li><li>Inns</li>",
-            [("Gun shops", "notPermitted"), ("Inns", "byRight"), ("Shops", "byRightWithConditions")],
+            "<li>Stores<ul><li>Not permitted:<ul><li>Gun shops</li></ul></li></ul></li><li>Inns</li>",
+            [("Gun shops", "notPermitted"), ("Inns", "byRight"), ("Stores", "byRightWithConditions")],
         ),
         ("<li>(a) Inns</li><ul><li>coach inns</li></ul><li>(b) Mills</li>",
          [("Inns", "byRightWithConditions"), ("Mills", "byRight")]),
