@@ -58,14 +58,15 @@ TOLD: Final = "standard told as law"
 """Standards from the threshold on, `SURE`. The others are listed as unsure."""
 SURE: Final = 0.7
 GOALS: Final = {
-    TOLD: (0.93, 0.85),
+    TOLD: (0.97, 0.0),
     "section": (0.98, 0.98),
     "district": (0.98, 0.98),
-    "permission": (0.95, 0.90),
-    "standard": (0.93, 0.85),
+    "permission": (0.97, 0.0),
+    "standard": (0.97, 0.0),
     "definition": (0.98, 0.98),
     "citation": (0.95, 0.90),
 }
+"""Precision and recall. The recall of uses and standards has no goal: most labels are sentences, which are quoted."""
 _SIMILAR: Final = 0.6
 _LINES: Final = 46
 _WIDTH: Final = 88

@@ -193,10 +193,13 @@ def pick_best(several: Iterable[District]) -> Mapping[str, District]:
 
 
 def find_named(words: str, known: Mapping[str, District]) -> Sequence[str]:
-    """Find the districts that have these words in their names: ``Office District`` is ``Office Building (O)``."""
+    """Find the districts that have these words in their names: ``Office District`` is ``Office Building (O)``.
+
+    A name may follow its code: ``VC Village Commercial District``.
+    """
     said = _words_of(words)
     names = {code: _words_of(each.name) for code, each in known.items() if each.name} if said else {}
-    return [code for code, name in names.items() if name == said] or [
+    return [code for code, name in names.items() if said in (name, name | _words_of(code))] or [
         code for code, name in names.items() if said <= name
     ]
 
@@ -442,7 +445,10 @@ def _in_rows(section: Section, table: Table, grid: Sequence[Sequence[Cell | None
     codes = [[cell is not None and pattern.fullmatch(cell.text.strip()) is not None for cell in row] for row in grid]
     counts = [sum(column) for column in zip(*codes, strict=True)]
     column = counts.index(max(counts))
-    if counts[column] < 2:
+    coded = [row[column] for row, of in zip(grid, codes, strict=True) if of[column]]
+    said = {cell.start: cell.text.strip() for cell in coded if cell is not None}
+    # Levels of uses repeat in their columns, codes of districts in the first at most.
+    if len(said) < 2 or (column and len({*said.values()}) < len(said)):
         return
     found: list[District] = []
     group, whole = "", True

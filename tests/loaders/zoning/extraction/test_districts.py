@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from loaders.zoning.extraction.districts import find_in_section, find_whole_list, pick_best
+from loaders.zoning.extraction.districts import District, find_in_section, find_named, find_whole_list, pick_best
 from loaders.zoning.readers import html_code
 from loaders.zoning.readers.code_model import Section
 
@@ -47,6 +47,13 @@ ESTABLISHED = """<h1>Chapter 12: Districts</h1><h2>12.01 Districts</h2><p>The fo
         ("", {"P", "H1-50", "H1-60"}, True),
         ("<h1>Chapter 14: Harbor Overlay District</h1>", {"P", "H1-50", "H1-60", "Harbor Overlay District"}, False),
         ("<h1>Chapter 14: X-9 Mill District</h1>", {"P", "H1-50", "H1-60", "X-9"}, False),
+        (  # levels in a table of uses
+            "<h1>Chapter 14: Uses</h1><p>The following uses are allowed in the zones as shown.</p><table>"
+            "<tr><th>Use</th><th>Park</th><th>One-Family 50</th></tr><tr><td>Kiosk</td><td>SP-B</td><td>N</td></tr>"
+            "<tr><td>Pavilion</td><td>SP-B</td><td>Y</td></tr><tr><td>Boathouse</td><td>N</td><td>N</td></tr></table>",
+            {"P", "H1-50", "H1-60"},
+            True,
+        ),
     ],
 )
 def test_a_list_is_whole_if_no_other_place_names_more(more: str, codes: set[str], whole: bool) -> None:
@@ -58,3 +65,13 @@ def test_a_list_is_whole_if_no_other_place_names_more(more: str, codes: set[str]
     assert (listed is not None) is whole
     if listed is not None:
         assert sections[1].text[listed.start : listed.end] == "The following districts are established:"
+
+
+@pytest.mark.parametrize(
+    ("words", "codes"),
+    [("Office District", ["O"]), ("VC VILLAGE COMMERCIAL DISTRICT", ["VC"]), ("VC Office District", []), ("", [])],
+)
+def test_a_name_may_follow_its_code(words: str, codes: list[str]) -> None:
+    names = {"O": "Office Building", "VC": "Village Commercial District"}
+    known = {code: District(code, name, "1", None, None, 0.9, "list") for code, name in names.items()}
+    assert find_named(words, known) == codes
