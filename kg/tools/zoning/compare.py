@@ -8,11 +8,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from statistics import median
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import Field
 from pyoxigraph import Literal as Text
@@ -316,17 +315,11 @@ def _find_uses(text: str, towns: Sequence[Vocabulary]) -> set[str]:
     return found
 
 
-@dataclass(slots=True)
-class _Value:
+class _Value(NamedTuple):
     """A value of a standard in a municipality."""
 
-    place: str
-    key: tuple[str, str]
-    """Type and bound."""
     number: float | None
     """In the unit of its row."""
-    unit: str
-    """Empty without a number."""
     recorded: str
     """The value as recorded; empty for a number that was recorded in the unit of the row."""
     district: str
@@ -347,54 +340,45 @@ def _compare_standards(
     notes: list[str],
 ) -> list[StandardRow]:
     found = [(town, each) for town in towns for each in _select(reader, town, "standard")]
-    bound = None
+    types, bound = {code_of(each.about) for _, each in found}, None
     if asked is not None:
         where = quoted(" and ".join(town.place.shown for town in towns))
-        types, bound = find_standard_types(asked, sorted({code_of(each.about) for _, each in found}), where, notes)
+        types, bound = find_standard_types(asked, sorted(types), where, notes)
         found = [(town, each) for town, each in found if code_of(each.about) in types]
     rules = load_rules(reader, {each.iri: each.graph for _, each in found})
+    if bound is not None:
+        found = [(town, each) for town, each in found if rules[each.iri].code(KG.bound) in (bound, None)]
     uses = [each for town in towns for each in town.uses.values()]
-    subjects = {text: find_spelled(text, uses) for text in {rule.one(KG.appliesTo) or "" for rule in rules.values()}}
-    meant, others = parse_use_kinds(use or "dwelling"), set[str]()
-    values: list[_Value] = []
-    for town, each in found:
-        rule, key = rules[each.iri], (code_of(each.about), rules[each.iri].code(KG.bound) or "")
-        if bound is not None and key[1] not in (bound, ""):
-            continue
-        applies_to = rule.one(KG.appliesTo) or ""
-        named = {fold(choice.label) for choice in subjects[applies_to]}
-        if wanted is not None and named and not named & wanted:
-            others.add(applies_to)
-            continue
-        is_subject = bool(applies_to) and (bool(named) or meant <= parse_use_kinds(applies_to))
-        number, unit = rule.quantity() or (None, "")
-        raw, conditional = rule.one(KG.rawValue) or "", bool(rule.all(KG.condition))
-        code = town.districts[each.district or ""].code
-        values.append(
-            _Value(town.place.iri, key, number, unit, raw, code, each.iri, applies_to, is_subject, conditional)
-        )
+    texts = {rules[each.iri].one(KG.appliesTo) or "" for _, each in found}
+    subjects = {text: {fold(choice.label) for choice in find_spelled(text, uses)} for text in texts}
+    others = {text for text, named in subjects.items() if wanted is not None and named and not named & wanted}
+    said = [
+        (town, each, rule, (code_of(each.about), rule.code(KG.bound) or ""), rule.quantity() or (None, ""))
+        for town, each in found
+        if (rule := rules[each.iri]).one(KG.appliesTo) not in others
+    ]
     counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
-    """How often each unit occurs, by type, bound and quantity kind."""
-    for value in values:
-        if value.unit:
-            counts[*value.key, get_quantity_kind(value.unit)][value.unit] += 1
+    """How often each unit occurs, by type, bound and quantity kind, and among all kinds."""
+    for _, _, _, key, (_, unit) in said:
+        for kind in (get_quantity_kind(unit), "") if unit else ():
+            counts[*key, kind][unit] += 1
     rows: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
-    for value in values:
-        alike = [
-            count
-            for (of, limit, kind), count in counts.items()
-            if (of, limit) == value.key and (not value.unit or kind == get_quantity_kind(value.unit))
-        ]
-        common = get_commonest(sum(alike, Counter[str]()))
-        if value.number is not None:
-            value.recorded = "" if value.unit == common else f"{value.number:.15g} {value.unit}"
-            value.number = convert(value.number, value.unit, common)
-        rows[*value.key, common][value.place].append(value)
-    order = sorted(rows, key=lambda key: (-len(rows[key]), key))
-    common_units = [(unit, get_commonest(count)) for count in counts.values() for unit in count]
-    if converted := sorted({f"{unit} to {common}" for unit, common in common_units if unit != common}):
-        said = f"Converted to one unit: {shorten(converted)}."
-        notes.append(Note(f"{said} *_recorded has the recorded values.", said))
+    converted: set[str] = set()
+    meant = parse_use_kinds(use or "dwelling")
+    for town, each, rule, key, (number, unit) in said:
+        common = get_commonest(counts[*key, get_quantity_kind(unit)])
+        recorded, applies_to = rule.one(KG.rawValue) or "", rule.one(KG.appliesTo) or ""
+        if number is not None:
+            recorded = "" if unit == common else f"{number:.15g} {unit}"
+            converted |= {f"{unit} to {common}"} if recorded else set()
+            number = convert(number, unit, common)
+        is_subject = bool(applies_to) and (bool(subjects[applies_to]) or meant <= parse_use_kinds(applies_to))
+        code, conditional = town.districts[each.district or ""].code, bool(rule.all(KG.condition))
+        value = _Value(number, recorded, code, each.iri, applies_to, is_subject, conditional)
+        rows[*key, common][town.place.iri].append(value)
+    if converted:
+        short = f"Converted to one unit: {shorten(sorted(converted))}."
+        notes.append(Note(f"{short} *_recorded has the recorded values.", short))
     apart: dict[str, list[str]] = defaultdict(list)
     for of, limit, unit in sorted(rows):
         apart[f"{limit} {of}".strip()] += [unit] if unit else []
@@ -411,7 +395,7 @@ def _compare_standards(
             unit=key[2] or None,
             places=[_standard_cell(town.place, rows[key].get(town.place.iri, []), use) for town in towns],
         )
-        for key in order
+        for key in sorted(rows, key=lambda key: (-len(rows[key]), key))
     ]
 
 

@@ -395,15 +395,13 @@ def _in_order(text: str) -> tuple[str, ...]:
 
 
 def match_note(argument: str, text: str, found: Sequence[Choice]) -> str | None:
-    """Build the note on an inexact match. Returns None for an exact one."""
-    if all(text in choice.names for choice in found):
+    """Build the note on an inexact match. Returns None for names that differ in case at most."""
+    if all(text.casefold() in map(str.casefold, choice.names) for choice in found):
         return None
-    if len(found) == 1 and text.casefold() in map(str.casefold, found[0].names):
-        return None
-    names = []
-    for choice in found:
-        other = next((f" ({name})" for name in choice.names if fold(name) != fold(choice.label)), "")
-        names.append(choice.label + other)
+    names = [
+        choice.label + next((f" ({name})" for name in choice.names if fold(name) != fold(choice.label)), "")
+        for choice in found
+    ]
     return f"{argument}: {quoted(text)} was interpreted as {shorten([*dict.fromkeys(names)])}."
 
 
@@ -435,7 +433,7 @@ def no_match_message(argument: str, text: str, names: Sequence[str], where: str)
 def find_nearest(text: str, known: Sequence[str]) -> list[str]:
     """Find the names most similar to `text`, best first."""
     least = SIMILAR_CODE if len(text) <= CODE_LENGTH else SIMILAR
-    near = [known[each.number] for each in Names(list(enumerate(known))).nearest(text, NEAREST)]
+    near = [each.name for each in Names(list(enumerate(known))).nearest(text, NEAREST)]
     if like := [name for name in near if fuzz.partial_ratio(fold(text), fold(name)) >= least]:
         return like
     # No word is similar to a word of a name, but part of a name may be: "daycare" and "day care center".
