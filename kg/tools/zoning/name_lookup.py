@@ -32,8 +32,6 @@ from kg.words import singular
 from kg.zoning_summaries.code_tree import CodeTree
 from kg.zoning_summaries.use_names import parse_use_kinds
 
-NEAR: Final = 5
-
 MUNICIPALITIES: Final = """
 SELECT ?municipality ?name WHERE { ?municipality a kg:Municipality ; skos:prefLabel ?name }"""
 
@@ -115,7 +113,7 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
             f"{argument}: {quoted(name)} in {quoted(state)} is ambiguous. Candidates: {several}. Give the name or "
             "key of one."
         )
-    near = process.extract(f"{name}, {state}", sorted({place.quoted for place in places}), limit=NEAR)
+    near = process.extract(f"{name}, {state}", sorted({place.quoted for place in places}), limit=NEAREST)
     names_near = "; ".join(each for each, _, _ in near)
     available = f"Available: {names_near}." if near else "None is loaded. `kg load zoning` loads a code."
     raise NotFoundError(f"{argument}: Unknown municipality {quoted(name)} in {quoted(state)}. {available}")
@@ -172,14 +170,14 @@ def find_section(tree: CodeTree, section_id: str) -> str:
         found = named if len(named) == 1 else found
     found = found or [iri for iri, each in tree.sections.items() if fold(each.title) == fold(given)]
     if len(found) > 1:
-        keys = ", ".join(name_or_quote(get_section_key(each)) for each in found[:NEAR])
+        keys = ", ".join(name_or_quote(get_section_key(each)) for each in found[:NEAREST])
         raise InvalidInputError(
             f"section_id: {len(found)} sections have the number {name_or_quote(number)}. Give one of {keys}."
         )
     if found:
         return found[0]
     numbers = [each.number for each in tree.sections.values() if each.number]
-    near = ", ".join(map(name_or_quote, dict.fromkeys(nearest(number, numbers, NEAR))))
+    near = ", ".join(map(name_or_quote, dict.fromkeys(nearest(number, numbers, NEAREST))))
     raise NotFoundError(f"section_id: Unknown section {quoted(given)}. Similar: {near}.")
 
 
