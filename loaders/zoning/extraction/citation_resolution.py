@@ -33,41 +33,32 @@ class Index:
         """
         self.own = frozenset(codes)
         self.sections: dict[str, Section] = {}
-        self.parents: dict[str, str | None] = {}
-        self.kinds: dict[str, str] = {}
         self._parts: dict[str | None, tuple[str, ...]] = {}
         self._numbered: dict[tuple[str, str], tuple[str, ...]] = {}
         self._letters: bool | None = None
         self._restarting: bool | None = None
-        self._order: list[str] = []
         self._places: dict[str, int] = {}
-        """Positions in document order. Order and positions are computed on first use."""
+        """Positions in document order, computed on first use."""
         parts: dict[str | None, list[str]] = defaultdict(list)
         numbered: dict[tuple[str, str], list[str]] = defaultdict(list)
         for section in sections:
-            self._describe(section)
+            self.sections[section.key] = section
             parts[section.parent].append(section.key)
             for name in _names(section):
                 numbered[name].append(section.key)
         self._parts = {key: tuple(several) for key, several in parts.items()}
         self._numbered = {name: tuple(several) for name, several in numbered.items()}
 
-    def _describe(self, section: Section) -> None:
-        self._letters = self._restarting = None
-        self.sections[section.key] = section
-        self.parents[section.key], self.kinds[section.key] = section.parent, section.kind
-
     def copy(self) -> Index:
         """Copy the index so that it can be changed independently."""
         other = Index(codes=self.own)
-        other.sections, other.parents, other.kinds = dict(self.sections), dict(self.parents), dict(self.kinds)
-        other._parts, other._numbered = dict(self._parts), dict(self._numbered)
+        other.sections, other._parts, other._numbered = dict(self.sections), dict(self._parts), dict(self._numbered)
         return other
 
     def put(self, section: Section) -> None:
         """Add a section, or replace the one with its key."""
         self.drop(section.key)
-        self._describe(section)
+        self.sections[section.key] = section
         self._parts[section.parent] = (*self._parts.get(section.parent, ()), section.key)
         for name in _names(section):
             self._numbered[name] = (*self._numbered.get(name, ()), section.key)
@@ -79,7 +70,6 @@ class Index:
         section = self.sections.pop(key, None)
         if section is None:
             return
-        del self.parents[key], self.kinds[key]
         self._parts[section.parent] = tuple(each for each in self._parts[section.parent] if each != key)
         for name in _names(section):
             self._numbered[name] = tuple(each for each in self._numbered[name] if each != key)
@@ -95,9 +85,8 @@ class Index:
 
     def siblings(self, key: str) -> Iterator[Section]:
         """Yield the other sections with the same parent."""
-        for each in self._parts.get(self.parents.get(key), ()):
-            if each != key:
-                yield self.sections[each]
+        parent = self.sections[key].parent if key in self.sections else None
+        yield from (self.sections[each] for each in self._parts.get(parent, ()) if each != key)
 
     def between(self, first: str, last: str) -> Sequence[str]:
         """Get the keys of the sections from one to another in document order. Empty if the last comes before the first.
@@ -105,14 +94,14 @@ class Index:
         Siblings are sorted by their order, then by key.
         """
         if not self._places:
-            stack = self._in_order(key for key, parent in self.parents.items() if parent not in self.parents)
-            self._order = []
+            places: dict[str, int] = {}
+            stack = self._in_order(key for key, each in self.sections.items() if each.parent not in self.sections)
             while stack:
-                self._order.append(stack.pop())
-                stack += self._in_order(self._parts.get(self._order[-1], ()))
-            self._places = {key: place for place, key in enumerate(self._order)}
+                places[key := stack.pop()] = len(places)
+                stack += self._in_order(self._parts.get(key, ()))
+            self._places = places
         # Sections that are their own ancestors have no position.
-        return self._order[self._places.get(first, 0) : self._places.get(last, -1) + 1]
+        return list(self._places)[self._places.get(first, 0) : self._places.get(last, -1) + 1]
 
     def _in_order(self, keys: Iterable[str]) -> list[str]:
         return sorted(keys, key=lambda key: (self.sections[key].order, key), reverse=True)
@@ -120,9 +109,9 @@ class Index:
     def above(self, key: str | None) -> Sequence[str]:
         """Get the key of a section and the keys of its ancestors, innermost first."""
         found: list[str] = []
-        while key is not None and key in self.parents and key not in found:
+        while key is not None and key in self.sections and key not in found:
             found.append(key)
-            key = self.parents[key]
+            key = self.sections[key].parent
         return found
 
     def within(self, kind: str, number: str, scopes: Sequence[str]) -> str | None:
@@ -140,8 +129,8 @@ class Index:
             if inside:
                 return inside[0] if len(inside) == 1 else None
         # A level at the top of the code, next to the one that contains the citation: "Article II" in article XV.
-        top = [key for key in found if self.parents[key] is None]
-        return top[0] if len(top) == 1 and scopes and self.kinds[scopes[-1]] == kind else None
+        top = [key for key in found if self.sections[key].parent is None]
+        return top[0] if len(top) == 1 and scopes and self.sections[scopes[-1]].kind == kind else None
 
     @property
     def has_letters(self) -> bool:
@@ -174,7 +163,7 @@ class Index:
 
         An ordinance with articles of its own is cited apart from that code, whose chapters may have the same numbers.
         """
-        return any(self.kinds[key] in ("title", "chapter") for key in self._parts.get(None, ()))
+        return any(self.sections[key].kind in ("title", "chapter") for key in self._parts.get(None, ()))
 
 
 def resolve(citation: Citation, index: Index, here: str | None = None) -> str | None:
@@ -189,7 +178,7 @@ def resolve(citation: Citation, index: Index, here: str | None = None) -> str | 
     found: str | None = None
     for kind, number in citation.levels:
         if number == THIS:
-            found = next((key for key in above if index.kinds[key] == kind), None)
+            found = next((key for key in above if index.sections[key].kind == kind), None)
         else:
             within, found = found, _find_level(kind, number, index, scopes)
             if found is None and len(citation.levels) == 1 and kind == _SECTION and number.isdecimal():
@@ -263,7 +252,7 @@ def resolve_range(citation: Citation, index: Index, here: str | None = None) -> 
         kind, _folded(citation.through), ()
     )
     between = index.between(first, last) if last is not None else ()
-    return tuple(each for each in between if index.kinds[each] == kind) or (first,)
+    return tuple(each for each in between if index.sections[each].kind == kind) or (first,)
 
 
 def _names(section: Section) -> Sequence[tuple[str, str]]:

@@ -21,7 +21,7 @@ from loaders.zoning.extraction.permission_levels import (
     level_of,
     prohibit_unlisted,
 )
-from loaders.zoning.readers.code_model import Cell, Section, Table
+from loaders.zoning.readers.code_model import Cell, Section
 from loaders.zoning.readers.outline import find_label_end
 
 _USUAL: Final[Mapping[str, Level]] = {
@@ -109,10 +109,7 @@ class _Joined:
 
     start: int
     end: int
-    rows: Sequence[Sequence[Cell | None]]
-
-    def grid(self) -> Sequence[Sequence[Cell | None]]:
-        return self.rows
+    grid: Sequence[Sequence[Cell | None]]
 
 
 def is_legend(section: Section) -> bool:
@@ -143,9 +140,9 @@ def _join_tables(section: Section, known: Mapping[str, District]) -> Iterator[_J
             and naming.find_column_codes(grid, known) is None
             and len(between) <= _GROUP
             and not re.search(r"[\n.:]", between)
-            and len(grid[0] if grid else ()) == len(joined.rows[0] if joined.rows else ())
+            and len(grid[0] if grid else ()) == len(joined.grid[0] if joined.grid else ())
         ):
-            joined = _Joined(joined.start, table.end, [*joined.rows, *grid])
+            joined = _Joined(joined.start, table.end, [*joined.grid, *grid])
             continue
         if joined is not None:
             yield joined
@@ -154,25 +151,14 @@ def _join_tables(section: Section, known: Mapping[str, District]) -> Iterator[_J
         yield joined
 
 
-@dataclass(frozen=True, slots=True)
-class _Matrix:
-    """A table with a letter for each use and district."""
+def parse_matrix(
+    grid: Sequence[Sequence[Cell | None]], known: Mapping[str, District]
+) -> tuple[Sequence[Sequence[Cell | None]], int, Mapping[int, Sequence[str]], Sequence[str]] | None:
+    """Parse a table as one of uses and districts with a letter for each. None for any other table.
 
-    grid: Sequence[Sequence[Cell | None]]
-    header: int
-    districts: Mapping[int, Sequence[str]]
-    words: Sequence[str]
-    """The words of its cells for districts."""
-
-
-def is_matrix(section: Section, table: Table, known: Mapping[str, District]) -> bool:
-    """Check whether a table is one of uses and districts with a letter for each."""
-    return _parse_matrix(section, _Joined(table.start, table.end, table.grid()), known) is not None
-
-
-def _parse_matrix(section: Section, table: _Joined, known: Mapping[str, District]) -> _Matrix | None:
-    """Parse a table as a matrix of uses. None for any other table."""
-    grid = table.grid()
+    Returns its rows, or else its columns, the last place of the header, the districts of each column, and the words of
+    the cells for districts.
+    """
     columns = naming.find_column_codes(grid, known)
     if columns is None:
         grid = [*zip_longest(*grid)]
@@ -190,18 +176,18 @@ def _parse_matrix(section: Section, table: _Joined, known: Mapping[str, District
         return None  # a list of districts
     if not words or sum(bool(_MARK.fullmatch(text.strip())) for text in words) < _LETTERS_SHARE * len(words):
         return None
-    return _Matrix(grid, header, districts, words)
+    return grid, header, districts, words
 
 
 def _in_matrix(
     section: Section, table: _Joined, known: Mapping[str, District], legends: Sequence[Section]
 ) -> Iterator[UsePermission]:
-    matrix = _parse_matrix(section, table, known)
+    matrix = parse_matrix(table.grid, known)
     if matrix is None:
         return
-    grid, header, districts = matrix.grid, matrix.header, matrix.districts
-    legend = _parse_legend(section, table, matrix.words, legends)
-    notes = find_notes(section, table)
+    grid, header, districts, marks = matrix
+    legend = _parse_legend(section, table, marks, legends)
+    notes = find_notes(section, table.end)
     last, names = max(districts), _names(grid, header, min(districts))
     unread: set[str] = set()
     told_of: set[str] = set()
@@ -415,13 +401,13 @@ def _letters(word: str) -> str:
     return match["letters"].upper() if match else word.strip().upper()
 
 
-def find_notes(section: Section, table: Table | _Joined) -> Mapping[str, str]:
-    """Find the notes below a table by mark: subsections with such labels, or lines that start with them."""
+def find_notes(section: Section, end: int) -> Mapping[str, str]:
+    """Find the notes below the end of a table by mark: subsections with such labels, or lines that start with them."""
     notes: dict[str, str] = {}
     for each in section.subsections:
-        if each.start >= table.end and len(each.path) == 1:
+        if each.start >= end and len(each.path) == 1:
             notes.setdefault(each.path[0], section.text[each.start : each.end].strip())
-    for line in _NOTE_START.split(section.text[table.end : table.end + _AROUND]):
+    for line in _NOTE_START.split(section.text[end : end + _AROUND]):
         if match := _NOTE.fullmatch(line.strip()):
             mark = match["mark"] or match["letter"] or match["plain"]
             notes.setdefault(to_plain_mark(mark), match["note"])
@@ -441,7 +427,7 @@ def _parse_cell(
     name = name[find_label_end(name, 0, len(name)) :]
     raw = strip_marks(section, cell).strip()
     match = _MARK.fullmatch(raw) if raw.upper() not in legend.levels and raw not in legend.words else None
-    marks = [to_plain_mark(section.text[start:end]) for start, end in (*use.superscripts, *cell.superscripts)]
+    marks = find_marks(section, use, cell)
     if match and match["notes"]:
         raw = match["letters"]
         marks += re.findall(r"\d+|[*†‡]+|[a-z]+", match["notes"])
@@ -460,6 +446,11 @@ def _parse_cell(
         conditions.append(condition)
     conditions += told if level != "notPermitted" else ()
     yield UsePermission(code, name, level, raw, conditions, review, cell.start, cell.end, "matrix")
+
+
+def find_marks(section: Section, *cells: Cell) -> list[str]:
+    """Find the raised marks of cells."""
+    return [to_plain_mark(section.text[start:end]) for cell in cells for start, end in cell.superscripts]
 
 
 def strip_marks(section: Section, cell: Cell) -> str:

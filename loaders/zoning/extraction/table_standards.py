@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.dimensions import (
     DimensionLabel,
@@ -23,7 +22,13 @@ from loaders.zoning.extraction.dimensions import (
 )
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.measures import Measure, parse_measure
-from loaders.zoning.extraction.permission_matrices import find_notes, is_header_short, is_matrix, strip_marks
+from loaders.zoning.extraction.permission_matrices import (
+    find_marks,
+    find_notes,
+    is_header_short,
+    parse_matrix,
+    strip_marks,
+)
 from loaders.zoning.extraction.section_scope import Places
 from loaders.zoning.readers.code_model import Cell, Section, Table
 
@@ -85,24 +90,29 @@ class _Head:
 def find_in_tables(section: Section, known: Mapping[str, District], places: Places) -> Iterator[Standard]:
     """Yield the standards in the tables of a section."""
     for table in section.tables:
-        if not is_matrix(section, table, known):
-            yield from _Reader(section, table, known, places.at(table.start)).read()
+        grid = table.grid()
+        if grid and len(grid[0]) > 1 and parse_matrix(grid, known) is None:
+            yield from _Reader(section, table, grid, known, places.at(table.start)).read()
 
 
 class _Reader:
     """Reads one table."""
 
-    def __init__(self, section: Section, table: Table, known: Mapping[str, District], around: Sequence[str]) -> None:
-        self._section, self._table, self._known, self._around = section, table, known, around
-        self._grid = table.grid()
-        self._notes = find_notes(section, table)
+    def __init__(
+        self,
+        section: Section,
+        table: Table,
+        grid: Sequence[Sequence[Cell | None]],
+        known: Mapping[str, District],
+        around: Sequence[str],
+    ) -> None:
+        self._section, self._table, self._known, self._around, self._grid = section, table, known, around, grid
+        self._notes = find_notes(section, table.end)
         self._caption = table.caption or _find_caption(section, table)
 
     def read(self) -> Iterator[Standard]:
         """Yield the standards."""
         grid = self._grid
-        if not grid or len(grid[0]) < 2:
-            return
         header = min(self._table.header_rows or 1, len(grid) - 1)
         if header and is_header_short(grid, header):
             return
@@ -175,11 +185,7 @@ class _Reader:
         """Build a header from its cells, outermost first."""
         distinct = {cell.start: cell for cell in cells if cell is not None and cell.text.strip()}
         told = [strip_marks(self._section, cell).strip() for cell in distinct.values()]
-        marks = [
-            to_plain_mark(self._section.text[start:end])
-            for cell in distinct.values()
-            for start, end in cell.superscripts
-        ]
+        marks = find_marks(self._section, *distinct.values())
         words = told[-1] if told else ""
         outer = ": ".join(each for each in (group, *told[:-1]) if each)
         while (mark := re.search(r"(?<=[\w).]) ?([*†‡]{1,3})$", words)) is not None:
@@ -208,7 +214,7 @@ class _Reader:
         raw = strip_marks(self._section, cell).strip()
         if _NONE.fullmatch(raw):
             return
-        marks = [*row.marks, *column.marks, *(to_plain_mark(self._section.text[a:b]) for a, b in cell.superscripts)]
+        marks = [*row.marks, *column.marks, *find_marks(self._section, cell)]
         label, others = self._find_dimension(row, column)
         given = None if label is None else self._parse_value(raw, label)
         while given is None and label is not None and (mark := _MARK.search(raw)) is not None:
@@ -217,17 +223,18 @@ class _Reader:
             given = self._parse_value(raw, label)
         conditions = [self._notes.get(mark, mark) for mark in dict.fromkeys(marks)]
         headers = " | ".join(each for each in (self._caption[:_CAPTION], row.path, column.path) if each)
-        if label is not None and given is not None and given.value is not None:
-            yield self._make(cell, raw, label, given, headers, codes, others, conditions)
+        whole = cell.text.strip()
+        quoted = Standard(
+            tuple(codes), None, headers, None, whole, None, None, None, conditions, cell.start, cell.start + len(whole),
+            "raw",
+        )  # fmt: skip
+        if label is not None and given is not None:
+            yield self._with_value(quoted, cell, raw, label, given, others)
         elif label is not None and (pair := self._split_pair(raw, label, row, column)):
             for part, of, value in pair:
-                yield self._make(cell, part, label, value, headers, codes, [of, *others], conditions)
+                yield self._with_value(quoted, cell, part, label, value, [of, *others])
         elif not _REFERENCE.search(headers):
-            whole = cell.text.strip()
-            yield Standard(
-                tuple(codes), None, headers, None, whole, None, None, None, conditions, cell.start,
-                cell.start + len(whole), "raw",
-            )  # fmt: skip
+            yield quoted
 
     def _find_dimension(self, row: _Head, column: _Head) -> tuple[DimensionLabel | None, list[str]]:
         """Find the dimension that the headers of a cell name, and the words of the header that does not."""
@@ -273,35 +280,27 @@ class _Reader:
                     return [(part, name, each) for part, name, each in zip(parts, of, values, strict=True) if each]
         return []
 
-    def _make(
-        self,
-        cell: Cell,
-        raw: str,
-        label: DimensionLabel,
-        given: Measure,
-        headers: str,
-        codes: Sequence[str],
-        others: Sequence[str],
-        conditions: Sequence[str],
+    def _with_value(
+        self, quoted: Standard, cell: Cell, raw: str, label: DimensionLabel, given: Measure, others: Sequence[str]
     ) -> Standard:
+        """Build the standard with the value of a quoted cell."""
         said = [each.strip(" :,") for each in (label.case or "", *others) if not _NO_CASE.fullmatch(each)]
-        said = [each for each in said if not any(_is_name(each, code, self._known) for code in codes)]
+        said = [each for each in said if not any(_is_name(each, code, self._known) for code in quoted.districts)]
         said = [each for each in said if not (_PAIR.search(each) and set(_PAIR.split(each)) & set(said))]
         uses, cases = [each for each in said if not _CASE.match(each)], [each for each in said if _CASE.match(each)]
         start = max(self._section.text.find(raw, cell.start, cell.end), cell.start)
-        return Standard(
-            tuple(codes),
-            type_in_unit(label.type, given.unit),
-            headers,
-            bound_of(raw) or label.bound,
-            raw,
-            given.value,
-            given.unit,
-            ", ".join(dict.fromkeys(re.sub(r"^\((.*)\)$", r"\1", each) for each in uses)) or None,
-            list(dict.fromkeys([*cases, *conditions])),
-            start,
-            start + len(raw),
-            "table",
+        return replace(
+            quoted,
+            type=type_in_unit(label.type, given.unit),
+            bound=bound_of(raw) or label.bound,
+            raw=raw,
+            value=given.value,
+            unit=given.unit,
+            applies_to=", ".join(dict.fromkeys(re.sub(r"^\((.*)\)$", r"\1", each) for each in uses)) or None,
+            conditions=list(dict.fromkeys([*cases, *quoted.conditions])),
+            start=start,
+            end=start + len(raw),
+            method="table",
         )
 
 

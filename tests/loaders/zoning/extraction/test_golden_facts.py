@@ -140,7 +140,7 @@ def levels(citation: Citation, key: str, index: Index) -> Target:
         return tuple(resolved.split("|"))
     for kind, number in citation.levels:
         if number == THIS:
-            found = next((above.split("|") for above in index.above(key) if index.kinds[above] == kind), [])
+            found = next((above.split("|") for above in index.above(key) if index.sections[above].kind == kind), [])
         else:
             found.append(number)
     return tuple(found)
