@@ -144,8 +144,7 @@ class Memory:
 class KnowledgeGraph:
     """An open data directory. All reads and writes of the graph go through it.
 
-    The composition root sets `load`, `mention`, `align`, `extract`, `find_entities`, `receive`, `store_remote`,
-    `quarantine` and `watcher`, since this package never imports loaders.
+    A server sets `confined`; the process that watches folders sets `watcher`.
     """
 
     settings: Settings
@@ -158,22 +157,8 @@ class KnowledgeGraph:
     """Orders the first passages of a search again, if the settings name a reranker."""
     connectors: Connectors = field(default_factory=Connectors)
     """The remote MCP servers of the settings."""
-    load: Callable[..., Any] | None = None
-    """Loads sources."""
-    mention: Callable[..., Any] | None = None
-    """Updates the mentions of concepts after changes of texts or concepts."""
-    align: Callable[..., Any] | None = None
-    """Proposes alignments of names with concepts, by the embedding model."""
-    extract: Callable[..., Any] | None = None
-    """Asks a chat model about sections of codes that the rules of extraction are unsure of."""
-    find_entities: Callable[..., Any] | None = None
-    """Finds the entities and relations of files that have changed."""
-    receive: Callable[..., dict[str, Any]] | None = None
-    """Ingests entries of zoning codes sent by agents."""
-    store_remote: Callable[..., Any] | None = None
-    """Stores entities of Wikidata from the answers of a remote server."""
-    quarantine: Mapping[str, Callable[..., dict[str, Any]]] = field(default_factory=dict, repr=False)
-    """``list``, ``retry`` and ``drop`` of quarantined records."""
+    confined: Callable[..., Any] | None = field(default=None, repr=False)
+    """Runs work of the loaders in another process (`loaders.dispatch.call`); None: it runs in this one."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
     """Publishes the URL of this process to processes that find the data directory locked."""
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
@@ -183,7 +168,7 @@ class KnowledgeGraph:
     loads: LoadLog = field(default_factory=LoadLog, repr=False)
     """The loads of this process."""
     watcher: FolderWatcher | None = field(default=None, repr=False)
-    """Watches folders; set by the composition root. Closed with the graph."""
+    """Watches folders. Closed with the graph."""
     memory: Memory = field(default_factory=Memory, repr=False)
     unindexed: threading.Event = field(default_factory=threading.Event, repr=False)
     """Set after a commit that the index did not take. A server then repairs the index, and clears it."""

@@ -1,4 +1,4 @@
-"""Loads into an open graph, one at a time, through the loaders that the composition root passes to it."""
+"""Loads into an open graph, one at a time, by the loaders."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kg.errors import InvalidInputError, ModelError, QueryLimitError
+from kg.errors import ModelError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, KnowledgeGraph, read_newest
 from kg.search.index_sync import Progress
+from loaders.dispatch import call
 
 _running: Final = threading.Lock()
 """Two loads at the same time would read the same records twice. Changes of the quarantine take the lock too."""
@@ -58,13 +59,12 @@ def load(
     The result has the ``report``, the ``warnings`` and ``layouts``, and in ``failure`` why the embeddings that were
     waited for could not be made, or None.
     """
-    if kg.load is None:
-        raise InvalidInputError("This process cannot load: it was started without loaders.")
     with kg.loads.recording(source, paths, on_progress) as (progress, keep):
         with exclusive_load(progress):
-            report = kg.load(
-                kg, source, list(paths), prune=prune, replace_newer=replace_newer, on_progress=progress, **options
-            )
+            report = call(
+                kg, "load", source, list(paths), prune=prune, replace_newer=replace_newer, on_progress=progress,
+                **options,
+            )  # fmt: skip
         keep(report.to_dict())
         failure = None
         if wait:
@@ -87,26 +87,23 @@ def _after(seconds: float) -> Callable[[], bool]:
 
 
 def receive(kg: KnowledgeGraph, **sent: Any) -> dict[str, Any]:
-    """Store entries of a zoning code that an agent sends, with `KnowledgeGraph.receive`.
+    """Store entries of a zoning code that an agent sends (`loaders.zoning.graph.ingest`).
 
-    Raises InvalidInputError where this process has no loaders, and for an impossible municipality, and QueryLimitError
-    if another load runs for `ANSWER_AFTER_S`.
+    Raises InvalidInputError for an impossible municipality, and QueryLimitError if another load runs for
+    `ANSWER_AFTER_S`.
     """
-    if kg.receive is None:
-        raise InvalidInputError("This process cannot store entries: it was started without loaders.")
     with exclusive_load(lambda done, total, doing: None, _after(ANSWER_AFTER_S)):
-        return kg.receive(kg, **sent)
+        received: dict[str, Any] = call(kg, "receive", **sent)
+        return received
 
 
 def store_remote(kg: KnowledgeGraph, *given: Any, seconds: float, **options: Any) -> Any:
-    """Store entities that a remote server describes, with `KnowledgeGraph.store_remote`.
+    """Store entities that a remote server describes (`loaders.wikibase.graph.remote_entities`).
 
-    Raises InvalidInputError where this process has no loaders, and QueryLimitError if another load runs for `seconds`.
+    Raises QueryLimitError if another load runs for `seconds`.
     """
-    if kg.store_remote is None:
-        raise InvalidInputError("This process cannot store remote entities: it was started without loaders.")
     with exclusive_load(lambda done, total, doing: None, _after(seconds)):
-        return kg.store_remote(kg, *given, **options)
+        return call(kg, "store_remote", *given, **options)
 
 
 def wait_for_embeddings(kg: KnowledgeGraph, on_progress: Progress) -> None:

@@ -27,20 +27,12 @@ from kg.processes.child import Child, ChildGoneError, ChildLateError, command
 from kg.provenance import permissions
 from kg.search.protocol import SearchIndex
 from kg.store.protocol import Commit, GraphChange, Patch, Store
+from loaders.dispatch import FUNCTIONS
 
-FUNCTIONS: Final = {
-    "load": "loaders.sources.load",
-    "load_changed": "loaders.sources.load_changed",
-    "align": "loaders.mentions.graph.proposals.propose_alignments",
-    "receive": "loaders.zoning.graph.ingest.ingest",
-    "find_entities": "loaders.files.graph.entities.refresh",
-    "mention": "loaders.mentions.graph.refresh.refresh",
-    "retry": "loaders.quarantine_retry.retry",
-    "store_remote": "loaders.wikibase.graph.remote_entities.store_entities",
-    "extract": "loaders.zoning.graph.chat_extraction.extract_in_turns",
-}
-"""The calls that the process runs, each with the graph as its first argument."""
+_FUNCTIONS: Final = {**FUNCTIONS, "extract": "loaders.zoning.graph.chat_extraction.extract_in_turns"}
+"""The calls that the process runs."""
 MEMORY_BYTES: Final = 4 << 30
+_SENT: Final = frozenset({"receive", "store_remote"})
 SENT_S: Final = 120.0
 """Seconds in which entries that a client sends must be stored."""
 SILENT_S: Final = 600.0
@@ -71,18 +63,19 @@ class ConfinedLoads:
         self._child: Child | None = None
         self._is_closed = False
 
-    def load(self, kg: KnowledgeGraph, source: str, locations: Sequence[str], **options: Any) -> Any:
-        """Load a source, as `loaders.sources.load` does."""
-        return self._call("load", (source, locations), options, sockets=any(map(_REMOTE.match, locations)))
+    def call(self, kg: KnowledgeGraph, name: str, *given: Any, **options: Any) -> Any:
+        """Call one of `loaders.dispatch.FUNCTIONS`. Entries that a client sends must be stored within `SENT_S`."""
+        if name == "extract":
+            return self._extract(*given, **options)
+        return self._call(
+            name,
+            given,
+            options,
+            seconds=SENT_S if name in _SENT else None,
+            sockets=name == "load" and any(map(_REMOTE.match, given[1])),
+        )
 
-    def receive(self, kg: KnowledgeGraph, **sent: Any) -> dict[str, Any]:
-        """Store entries of a code, as `loaders.zoning.graph.ingest.ingest` does, within `SENT_S`."""
-        received: dict[str, Any] = self._call("receive", (), sent, seconds=SENT_S)
-        return received
-
-    def extract(
-        self, kg: KnowledgeGraph, name: str, *, exclusive: Callable[[], AbstractContextManager[None]], **options: Any
-    ) -> Any:
+    def _extract(self, name: str, *, exclusive: Callable[[], AbstractContextManager[None]], **options: Any) -> Any:
         """Extract facts of a code, as `loaders.zoning.graph.chat_extraction.extract` does, which opens sockets."""
         with ExitStack() as turn:
 
@@ -91,10 +84,6 @@ class ConfinedLoads:
 
             turns = {"begin": begin, "end": turn.close}
             return self._call("extract", (name,), options | turns, sockets=options.get("mode", "chat") == "chat")
-
-    def run(self, name: str, seconds: float | None = None) -> Callable[..., Any]:
-        """Return one of the other `FUNCTIONS`, which must return within `seconds`."""
-        return lambda kg, *given, **options: self._call(name, given, options, seconds=seconds)
 
     def close(self) -> None:
         """End the process, also during a call. Calls that wait, and later ones, raise QueryLimitError."""
@@ -168,7 +157,7 @@ class _Call:
 
     def run(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, bool]:
         """Return the result, and whether the process has ended with it. Raises the errors of the call."""
-        self._send(b"C", (FUNCTIONS[name], given, options, permissions.get_author()))
+        self._send(b"C", (_FUNCTIONS[name], given, options, permissions.get_author()))
         return self._serve(b"DL")
 
     def _add(self, function: Callable[..., Any]) -> int:

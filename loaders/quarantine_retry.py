@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
 from urllib.parse import unquote
@@ -127,10 +127,6 @@ def list_records(kg: KnowledgeGraph, limit: int) -> dict[str, Any]:
             for entry in map(name_sources, found)
         ],
     }
-
-
-QUARANTINE: Final[Mapping[str, Callable[..., dict[str, Any]]]] = {"list": list_records, "retry": retry, "drop": drop}
-"""The operations for `KnowledgeGraph.quarantine`."""
 
 
 def map_record(quarantine: Quarantine, entry: Entry) -> list[Quad]:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from kg.errors import InvalidInputError
 from kg.ingestion import FolderWatcher
@@ -17,7 +18,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
 from kg.settings import Settings
 from kg.text import quoted
-from loaders import pipeline
+from loaders import dispatch, pipeline
 from loaders.load_report import LoadReport
 from loaders.pipeline import Loader, Options
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pyoxigraph import Quad
 
     from loaders.files.graph.moves import Moves
-    from loaders.files.graph.watched_folder import LoadPart, Part
+    from loaders.files.graph.watched_folder import Part
     from loaders.hansard.identifiers import Identifiers
 
 
@@ -232,18 +233,18 @@ def load_changed(kg: KnowledgeGraph, part: Part, *, on_progress: Progress | None
     return load_part(kg, part, _files, on_progress)
 
 
+def _call(name: str, kg: KnowledgeGraph, *given: Any, **options: Any) -> Any:
+    return dispatch.call(kg, name, *given, **options)
+
+
 def build_watcher(
     kg: KnowledgeGraph,
     exclusive: Callable[[Progress, Callable[[], bool]], AbstractContextManager[None]],
-    load_part: LoadPart = load_changed,
 ) -> FolderWatcher:
-    """Build the watcher of folders of files. `exclusive` gives it turns with the other loads of this process.
-
-    `load_part` runs `load_changed`, perhaps in another process.
-    """
+    """Build the watcher of folders of files. `exclusive` gives it turns with the other loads of this process."""
     from loaders.files.graph.watcher import Watcher
 
-    return Watcher(kg, load_part, kg.load or load, exclusive)
+    return Watcher(kg, partial(_call, "load_changed"), partial(_call, "load"), exclusive)
 
 
 def load(

@@ -34,8 +34,8 @@ LAYERS = [
     {"cli"},
 ]  # fmt: skip
 LAYER = {name: number for number, layer in enumerate(LAYERS) for name in layer}
-COMPOSITION_ROOTS = {"kg/cli/main.py", "kg/cli/quarantine.py", "kg/cli/validate.py", "kg/server/app.py"}
-"""The only modules of kg that import loaders."""
+ABOVE_LOADERS = {"loading", "retrieval", "tools", "server", "cli"}
+"""The layers of kg above loaders, which may import them. Loaders import none of these."""
 APPLICATION = "kg/server/app.py"
 
 LOADERS_KNOW = {
@@ -57,6 +57,7 @@ PIPELINE = {
     "batches",
     "confined_loads",
     "confined_process",
+    "dispatch",
     "indexed_facts",
     "load_report",
     "model",
@@ -116,8 +117,8 @@ def offences(path: Path) -> list[str]:
             continue
         theirs = parts[1]
         if here[0] == "kg" and parts[0] == "loaders":
-            if name_of(path) not in COMPOSITION_ROOTS:
-                found.append(f"kg may not import loaders: {target}")
+            if here[1].removesuffix(".py") not in ABOVE_LOADERS:
+                found.append(f"{here[1]} may not import {target}")
         elif here[0] == "kg":
             if theirs == here[1] or here[1] == "__init__":
                 continue
@@ -147,7 +148,7 @@ def test_modules_import_only_from_lower_layers() -> None:
     [
         ("kg/store/x.py", "from kg.search import protocol"),
         ("kg/search/x.py", "import kg.shacl"),
-        ("kg/tools/x.py", "from loaders.pipeline import load"),
+        ("kg/store/x.py", "from loaders.pipeline import load"),
         ("kg/errors.py", "from kg.vocabulary import mint"),
         ("loaders/zoning/readers/x.py", "from kg.store.oxigraph import OxigraphStore"),
         ("loaders/zoning/graph/x.py", "from kg.tools.registry import TOOLS"),

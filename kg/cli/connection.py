@@ -23,7 +23,6 @@ from kg.errors import QuadciteError, StoreError, StoreLockedError, UpstreamError
 if TYPE_CHECKING:
     import httpx
 
-    from kg.ingestion import FolderWatcher
     from kg.knowledge_graph import KnowledgeGraph
     from kg.settings import Settings
     from kg.store.lock import Holder
@@ -193,19 +192,11 @@ def connect(
     settings: Settings,
     *,
     create: bool = False,
-    load: Callable[..., Any] | None = None,
-    mention: Callable[..., Any] | None = None,
-    align: Callable[..., Any] | None = None,
-    extract: Callable[..., Any] | None = None,
-    quarantine: Mapping[str, Callable[..., dict[str, Any]]] | None = None,
-    watcher: Callable[[KnowledgeGraph], FolderWatcher] | None = None,
 ) -> Iterator[Connection]:
     """Connect to the graph in the data directory of `settings`: through the server that holds it, else by opening it.
 
     Without `create`, a directory without a graph is an error, so that a mistyped name makes no empty one, and one that
     cannot be written is only read. A directory that is created and gets no graph and no rejected record is removed.
-    `load`, `mention`, `align`, `extract`, `quarantine` and `watcher` are the loaders' functions, used if this process
-    opens the directory.
     Raises StoreLockedError if a process that is not a server holds the directory.
     """
     # Imported before the directory is opened: an interrupt during an import can get lost.
@@ -234,12 +225,6 @@ def connect(
             continue
         try:
             with kg:
-                kg.load = load
-                kg.mention = mention
-                kg.align = align
-                kg.extract = extract
-                kg.quarantine = quarantine or {}
-                kg.watcher = watcher(kg) if watcher is not None else None
                 try:
                     yield LocalConnection(kg, _get_command, expand_services)
                 finally:

@@ -9,7 +9,7 @@ import gc
 import logging
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from enum import StrEnum
 from pathlib import Path
@@ -26,8 +26,6 @@ from kg.text import list_first, to_single_line
 
 if TYPE_CHECKING:
     from kg.cli.connection import Connection
-    from kg.ingestion import FolderWatcher
-    from kg.knowledge_graph import KnowledgeGraph
 
 app = typer.Typer(
     name="kg",
@@ -93,24 +91,11 @@ def _connect(
     data_dir: Path | None,
     *,
     create: bool = False,
-    load: Callable[..., Any] | None = None,
-    mention: Callable[..., Any] | None = None,
-    align: Callable[..., Any] | None = None,
-    extract: Callable[..., Any] | None = None,
-    watcher: Callable[[KnowledgeGraph], FolderWatcher] | None = None,
 ) -> AbstractContextManager[Connection]:
     """Connect to the graph in a data directory (`kg.cli.connection.connect`)."""
     from kg.cli import connection
 
-    return connection.connect(
-        settings_for(data_dir),
-        create=create,
-        load=load,
-        mention=mention,
-        align=align,
-        extract=extract,
-        watcher=watcher,
-    )
+    return connection.connect(settings_for(data_dir), create=create)
 
 
 @app.command(
@@ -189,9 +174,9 @@ def load(
 ) -> None:
     """Load a source. Records are validated, committed and indexed; unchanged records are skipped."""
     from kg.cli.connection import resolve_for_server
-    from loaders import pipeline, sources
+    from loaders.pipeline import SHOWN_WARNINGS
 
-    with _connect(data_dir, create=True, load=sources.load) as graph, output.progress(f"loading {source}") as advance:
+    with _connect(data_dir, create=True) as graph, output.progress(f"loading {source}") as advance:
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait, "replace_newer": replace_newer}
         options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
@@ -200,7 +185,7 @@ def load(
             options["mapping"] = mapping if graph.local else resolve_for_server(mapping)
         done = graph.call("load", asked | options, advance)
         if not graph.local:  # the log lines of the load went to the log of the server
-            for message in [*done["layouts"], *list_first(done["warnings"], pipeline.SHOWN_WARNINGS, "warnings")]:
+            for message in [*done["layouts"], *list_first(done["warnings"], SHOWN_WARNINGS, "warnings")]:
                 output.say(f"kg: {to_single_line(message)}")
     _show_load(done, as_json, local=graph.local)
 
@@ -255,14 +240,10 @@ def watch(
 
     A running server does the work. To let it watch by itself: QUADCITE_WATCH_FOLDERS.
     """
-    from functools import partial
-
     from kg.cli.watching import show_changes
-    from kg.loading import exclusive_load
-    from loaders import sources
 
     def connect() -> AbstractContextManager[Connection]:
-        return _connect(data_dir, create=True, watcher=partial(sources.build_watcher, exclusive=exclusive_load))
+        return _connect(data_dir, create=True)
 
     show_changes(connect, folder, collection, as_json=as_json)
 
@@ -554,9 +535,7 @@ def align(
 
     Proposals never become edges without a review: see kg review. Needs an embedding model.
     """
-    from loaders.mentions.graph.proposals import propose_alignments
-
-    with _connect(data_dir, align=propose_alignments) as graph, output.progress("comparing names") as advance:
+    with _connect(data_dir) as graph, output.progress("comparing names") as advance:
         document = graph.call("align", {"least": least}, advance)
     if as_json:
         output.put_json(document)
@@ -593,13 +572,11 @@ def extract(
     Only claims whose quotations are in the text are kept. They are unconfirmed until a review, or until another reader
     agrees.
     """
-    from loaders.zoning.graph.chat_extraction import extract as ask
-
     arguments = {
         "municipality": municipality, "state": state, "mode": mode, "again": again, "questions": questions,
         "minutes": minutes,
     }  # fmt: skip
-    with _connect(data_dir, extract=ask) as graph, output.progress("reading") as advance:
+    with _connect(data_dir) as graph, output.progress("reading") as advance:
         document = graph.call("extract", arguments, advance)
     if as_json:
         output.put_json(document)
@@ -638,9 +615,7 @@ def find_mentions(
     as_json: AsJson = False,
 ) -> None:
     """Find mentions of concepts in texts. Every load does so; this command resumes an interrupted search."""
-    from loaders.mentions.graph.refresh import refresh
-
-    with _connect(data_dir, mention=refresh) as graph, output.progress("finding mentions") as advance:
+    with _connect(data_dir) as graph, output.progress("finding mentions") as advance:
         document = graph.call("mentions", {"full": full}, advance)
     if as_json:
         output.put_json(document)

@@ -259,12 +259,11 @@ def retry(
     """Map and validate records again. Valid records are committed as by a load; the others stay, with the reason."""
     from kg.cli import connection
     from kg.cli.connection import resolve_for_server
-    from loaders.quarantine_retry import QUARANTINE, QUARANTINED
-    from loaders.sources import load
+    from loaders.quarantine_retry import QUARANTINED
 
     _require_choice(ids, every)
     with (
-        connection.connect(settings_for(data_dir), load=load, quarantine=QUARANTINE) as graph,
+        connection.connect(settings_for(data_dir)) as graph,
         output.progress("retrying") as advance,
     ):
         place = file if file is None or graph.local else resolve_for_server(file)
@@ -296,7 +295,6 @@ def drop(
     """Delete records from quarantine. A load that rejects them again adds them again."""
     from kg.cli import connection
     from loaders.quarantine import resolve_ids, short_ids
-    from loaders.quarantine_retry import QUARANTINE
 
     _require_choice(ids, every)
     if not yes:
@@ -313,7 +311,7 @@ def drop(
             output.say("kg: No record was dropped.")
             return
     with (
-        connection.connect(settings_for(data_dir), quarantine=QUARANTINE) as graph,
+        connection.connect(settings_for(data_dir)) as graph,
         output.progress("dropping") as advance,
     ):
         done = graph.call("quarantine_drop", {"ids": None if every else ids}, advance)

@@ -68,8 +68,8 @@ from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG
-from loaders.confined_loads import SENT_S, ConfinedLoads
-from loaders.quarantine_retry import QUARANTINE
+from loaders import dispatch
+from loaders.confined_loads import ConfinedLoads
 from loaders.sources import build_watcher
 
 log = logging.getLogger(__name__)
@@ -269,16 +269,9 @@ def serve(
             contextlib.closing(ConfinedLoads(kg)) as chats,  # of its own: loads run while a chat model is asked
             contextlib.ExitStack() as closing,
         ):
-            kg.load = loads.load
-            kg.mention = loads.run("mention")
-            kg.align = loads.run("align")
-            kg.extract = chats.extract
-            kg.find_entities = loads.run("find_entities")
-            kg.receive = loads.receive
-            kg.store_remote = loads.run("store_remote", SENT_S)
-            kg.quarantine = {**QUARANTINE, "retry": loads.run("retry")}
+            kg.confined = partial(_call_confined, loads, chats)
             kg.raw = raw
-            kg.watcher = build_watcher(kg, exclusive_load, loads.run("load_changed"))
+            kg.watcher = build_watcher(kg, exclusive_load)
             closing.callback(kg.watcher.close)  # before the process in which it loads
             for folder in settings.watch_folders:
                 kg.watcher.watch(folder, None)
@@ -308,17 +301,18 @@ def serve(
                     server.run(sockets=[listening])
 
 
-def _find_entities(kg: KnowledgeGraph, *given: Any, **options: Any) -> Any:
-    """Find the entities of files that changed. Imported here because it takes long, and most servers have no files."""
-    from loaders.files.graph.entities import refresh
-
-    return refresh(kg, *given, **options)
+def _call_confined(
+    loads: ConfinedLoads, chats: ConfinedLoads, kg: KnowledgeGraph, name: str, *given: Any, **options: Any
+) -> Any:
+    """Call work of the loaders in its confined process."""
+    return (chats if name == "extract" else loads).call(kg, name, *given, **options)
 
 
 def _complete_removals(kg: KnowledgeGraph, is_stopped: Callable[[], bool]) -> None:
     """Complete the removal of files that an earlier process has begun: their entities, and the links of these."""
     with exclusive_load(PROGRESS.get(), is_stopped):
-        _find_entities(kg, ())
+        # In this process: it only removes, and most servers have nothing to remove.
+        dispatch.call_here(kg, dispatch.FUNCTIONS["find_entities"], ())
 
 
 def _find_address(data_dir: Path) -> str | None:

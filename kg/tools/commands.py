@@ -6,7 +6,6 @@ Each takes typed arguments and returns a document of JSON types, so that the ans
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +27,7 @@ from kg.tools.reading.why import explain, parse_triple
 from kg.tools.schema.schema_measurement import updating
 from kg.tools.zoning.reading_tasks import extract
 from kg.tools.zoning.summary_commands import summaries_build, summaries_status
+from loaders.dispatch import call
 
 Document = dict[str, Any]
 
@@ -136,7 +136,9 @@ def watch(kg: KnowledgeGraph, folder: str, collection: str | None = None, after:
     Returns what became of its files since the event `after`, None: since now, and the state of the folder.
     """
     if kg.watcher is None:
-        raise InvalidInputError("This process cannot watch folders: it was started without loaders.")
+        from loaders.sources import build_watcher
+
+        kg.watcher = build_watcher(kg, exclusive_load)
     root = os.path.abspath(folder)
     kg.watcher.watch(Path(root), collection, WATCH_S)
     state = next((each for each in kg.ingestion.get_status().folders if each.path == root), None)
@@ -151,24 +153,22 @@ def watch(kg: KnowledgeGraph, folder: str, collection: str | None = None, after:
 
 def mentions(kg: KnowledgeGraph, full: bool = False) -> Document:
     """Find mentions of concepts in texts that have changed; with `full`, in every text."""
-    return _run_of_loaders(kg, kg.mention, "find mentions", full=full)
+    return _run_of_loaders(kg, "mention", "find mentions", full=full)
 
 
 def align(kg: KnowledgeGraph, least: float | None = None) -> Document:
     """Propose alignments of names with concepts that have a similar name; `least` is the least similarity."""
-    return _run_of_loaders(kg, kg.align, "propose alignments", least=least)
+    return _run_of_loaders(kg, "align", "propose alignments", least=least)
 
 
-def _run_of_loaders(kg: KnowledgeGraph, work: Callable[..., Any] | None, purpose: str, **arguments: Any) -> Document:
+def _run_of_loaders(kg: KnowledgeGraph, work: str, purpose: str, **arguments: Any) -> Document:
     """Run work of the loaders while no load runs, and return its report."""
-    if work is None:
-        raise InvalidInputError(f"This process cannot {purpose}: it was started without loaders.")
     with (
         updating(kg),
         kg.loads.recording(purpose, (), PROGRESS.get()) as (progress, keep),
         exclusive_load(progress),
     ):
-        document: Document = work(kg, **arguments, on_progress=progress).to_dict()
+        document: Document = call(kg, work, **arguments, on_progress=progress).to_dict()
         keep(document)
     return document
 
@@ -184,22 +184,17 @@ def review(kg: KnowledgeGraph, claim: str, verdict: Verdict, by: str) -> Documen
 
 def quarantine_retry(kg: KnowledgeGraph, ids: list[str] | None, file: str | None, by: str) -> Document:
     """Map and validate records in quarantine again; None: all of them."""
-    retry = _quarantine_action(kg, "retry")
     with exclusive_load(PROGRESS.get()):
-        return retry(kg, ids, correction=file, by=by, on_progress=PROGRESS.get())
+        retried: Document = call(kg, "retry", ids, correction=file, by=by, on_progress=PROGRESS.get())
+        return retried
 
 
 def quarantine_drop(kg: KnowledgeGraph, ids: list[str] | None) -> Document:
     """Delete records from quarantine; None: all of them."""
-    drop = _quarantine_action(kg, "drop")
+    from loaders.quarantine_retry import drop
+
     with exclusive_load(PROGRESS.get()):
         return drop(kg, ids)
-
-
-def _quarantine_action(kg: KnowledgeGraph, action: str) -> Callable[..., Document]:
-    if action not in kg.quarantine:
-        raise InvalidInputError(f"This process cannot {action} records: it was started without loaders.")
-    return kg.quarantine[action]
 
 
 def reindex(kg: KnowledgeGraph, full: bool = False, wait: bool = True) -> Document:

@@ -53,17 +53,17 @@ def test_a_confined_load_stores_what_a_load_stores(
     page = tmp_path / "kilns.md"
     page.write_text("# Kilns\n\nThe Feign Kiln is maintained by Ada Brick.\n")
     other: KnowledgeGraph = open_graph("other")
-    told = loads.receive(kg, **_section(TEXT)), ingest(other, **_section(TEXT))
+    told = loads.call(kg, "receive", **_section(TEXT)), ingest(other, **_section(TEXT))
     assert told[0].keys() == told[1].keys()
     assert told[0]["entries"] == told[1]["entries"]
     heard: list[str] = []
-    report = loads.load(kg, "files", [str(page)], on_progress=lambda done, total, doing: heard.append(doing))
+    report = loads.call(kg, "load", "files", [str(page)], on_progress=lambda done, total, doing: heard.append(doing))
     assert (report.loaded, report.rejected) == (1, 0)
     assert heard
     found = {quad for quad in content(kg.store) if "/files/" not in str(quad.graph_name)}
     assert {quad for quad in content(other.store) if "/zoning/" in str(quad.graph_name)} <= found
     with pytest.raises(InvalidInputError, match="Available"):
-        loads.load(kg, "kilns", [])
+        loads.call(kg, "load", "kilns", [])
 
 
 def test_a_call_that_waits_for_another_starts_no_process_once_the_server_stops(kg: KnowledgeGraph) -> None:
@@ -72,7 +72,7 @@ def test_a_call_that_waits_for_another_starts_no_process_once_the_server_stops(k
 
     def wait() -> None:
         try:
-            loads.receive(kg, **_section(TEXT))
+            loads.call(kg, "receive", **_section(TEXT))
         except QueryLimitError as error:
             refused.append(error)
 
@@ -93,14 +93,14 @@ def test_a_load_that_exceeds_a_limit_is_stopped_and_the_next_one_runs(
     with monkeypatch.context() as patch:
         patch.setattr(confined_loads, "SENT_S", 0.01)
         with pytest.raises(QueryTimeoutError, match=r"0\.01 s"):
-            loads.receive(kg, **_section(TEXT))
+            loads.call(kg, "receive", **_section(TEXT))
     assert not content(kg.store)
     with monkeypatch.context() as patch:
         patch.setattr(confined_loads, "MEMORY_BYTES", 16 << 20)
         with pytest.raises(QueryMemoryError, match="16 MiB"):
-            loads.receive(kg, **_section(TEXT))
+            loads.call(kg, "receive", **_section(TEXT))
     assert kg.unindexed.is_set()
-    assert loads.receive(kg, **_section(TEXT + " Kilns are round."))["entries"][0]["outcome"] == "stored"
+    assert loads.call(kg, "receive", **_section(TEXT + " Kilns are round."))["entries"][0]["outcome"] == "stored"
 
 
 def test_a_watched_folder_is_read_there_as_in_this_process(
@@ -109,10 +109,13 @@ def test_a_watched_folder_is_read_there_as_in_this_process(
     folder = tmp_path / "kilns"
     folder.mkdir()
     other: KnowledgeGraph = open_graph("other")
-    kg.mention, kg.find_entities = loads.run("mention"), loads.run("find_entities")
+    kg.confined = loads.call
     watched = [
         WatchedFolder(graph, folder, None, load_part)
-        for graph, load_part in ((kg, loads.run("load_changed")), (other, load_changed))
+        for graph, load_part in (
+            (kg, lambda graph, *given, **options: loads.call(graph, "load_changed", *given, **options)),
+            (other, load_changed),
+        )
     ]
     states: list[dict[str, str]] = [
         {"kilns.md": "# Kilns\n\nThe Feign Kiln is maintained by Ada Brick.\n", "forge.md": "# Forges\n\nForges.\n"},
@@ -136,14 +139,14 @@ def test_a_watched_folder_is_read_there_as_in_this_process(
 
 def test_other_work_on_foreign_text_runs_there_too(loads: ConfinedLoads, kg: KnowledgeGraph, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="embedding"):
-        loads.run("align")(kg)
+        loads.call(kg, "align")
     with pytest.raises(NotFoundError, match="no sections"):
-        loads.extract(kg, "us-ct-nowhere", exclusive=nullcontext, mode="rules")
-    loads.receive(kg, **_section(TEXT))
-    assert loads.extract(kg, "us-ct-upper-feign", exclusive=nullcontext, mode="rules").sections == 1
+        loads.call(kg, "extract", "us-ct-nowhere", exclusive=nullcontext, mode="rules")
+    loads.call(kg, "receive", **_section(TEXT))
+    assert loads.call(kg, "extract", "us-ct-upper-feign", exclusive=nullcontext, mode="rules").sections == 1
 
     def ask(query: str, stale: bool) -> Any:
         raise UpstreamError("the server is gone")
 
     with pytest.raises(UpstreamError, match="is gone"):
-        loads.run("store_remote")(kg, RemoteSparql("https://example.org", ask), "wikidata", ["Q1"], most=10)
+        loads.call(kg, "store_remote", RemoteSparql("https://example.org", ask), "wikidata", ["Q1"], most=10)

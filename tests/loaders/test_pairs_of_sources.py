@@ -22,7 +22,6 @@ from kg.store.oxigraph import OxigraphStore
 from kg.tools.registry import TOOLS
 from kg.tools.shacl.background_validation import load_dataset_shapes
 from loaders.sources import load
-from loaders.zoning.graph.ingest import ingest
 from tests.examples import spread
 from tests.folders import copy_folder
 from tests.tools.made_up import WordIndex
@@ -139,8 +138,7 @@ def opened(data_dir: Path, folder: Path) -> Iterator[KnowledgeGraph]:
     sender = SENDER.set(HOLDER)
     store = OxigraphStore(data_dir)
     try:
-        with KnowledgeGraph(settings, store, WordIndex(), QueryPool(store, settings), receive=ingest) as kg:
-            kg.load = load
+        with KnowledgeGraph(settings, store, WordIndex(), QueryPool(store, settings)) as kg:
             yield kg
     finally:
         SENDER.reset(sender)

@@ -23,7 +23,6 @@ from kg.server.app import create_app
 from kg.server.auth import LocalToken
 from kg.server.mcp import build_mcp
 from kg.settings import Settings
-from loaders.sources import load
 from tests.search import word_embedder
 
 QUERY = {"query": "budget surplus", "party": "Labor", "date_from": "2024-01-01", "topics": ["budget", "health"]}
@@ -58,7 +57,6 @@ def kg(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Knowl
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EdgeIndex, "command", (sys.executable, word_embedder.__file__))
         with KnowledgeGraph.open(data, settings) as opened:
-            opened.load = load
             yield opened
 
 

@@ -17,8 +17,6 @@ from kg.server.app import create_app
 from kg.server.auth import LocalToken
 from kg.server.pages.status import hide_paths
 from kg.tools.catalog.server_state import describe_server
-from loaders.quarantine_retry import QUARANTINE
-from loaders.sources import load as run_loader
 from tests.conftest import load_once, opened, shipped
 
 BASE = "http://127.0.0.1:8000"
@@ -29,7 +27,6 @@ SLOW = "SELECT (COUNT(*) AS ?n) WHERE { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . FILTER(
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     with opened(load_once(tmp_path_factory, "climate")) as graph:
-        graph.load, graph.quarantine = run_loader, QUARANTINE
         yield graph
 
 

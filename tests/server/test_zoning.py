@@ -18,7 +18,6 @@ from kg.actors import READ, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import create_app
 from kg.settings import Settings
-from loaders.zoning.graph.ingest import ingest
 
 pytestmark = pytest.mark.long
 
@@ -35,7 +34,6 @@ def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
         data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None
     )
     with KnowledgeGraph.open(tmp_path, settings) as opened:
-        opened.receive = ingest
         yield opened
 
 

@@ -20,7 +20,6 @@ from kg.tools.registry import TOOLS
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from kg.zoning_summaries.build import build
-from loaders.zoning.graph.ingest import ingest
 from tests.conftest import load_once
 from tests.loaders.conftest import MemoryIndex
 from tests.tools.made_up import Made, Passages, make_passages, open_graph
@@ -70,7 +69,7 @@ def receiving(tmp_path: Path) -> Iterator[KnowledgeGraph]:
         data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None
     )
     with OxigraphStore(tmp_path) as store, QueryPool(store, settings) as pool:
-        yield KnowledgeGraph(settings, store, cast(Any, MemoryIndex()), pool, receive=ingest)
+        yield KnowledgeGraph(settings, store, cast(Any, MemoryIndex()), pool)
 
 
 def found(kg: KnowledgeGraph, query: str) -> NamedNode:
@@ -88,7 +87,6 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = load_once(tmp_path_factory, "zoning")
     settings = Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)
     with KnowledgeGraph.open(folder, settings) as opened:
-        opened.receive = ingest
 
         def call(name: str, **arguments: Any) -> Any:
             [tool] = [each for each in TOOLS if each.name == name]

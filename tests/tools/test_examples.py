@@ -19,9 +19,7 @@ from kg.tools.answers import content_of
 from kg.tools.calls import COUNTS, Tool
 from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, RESEARCH, SPARQL, TOOLS, WIKIDATA, ZONING
 from kg.tools.zoning.citations import kg_find_related
-from loaders.files.graph.entities import refresh as refresh_entities
 from loaders.sources import load
-from loaders.zoning.graph.ingest import ingest
 from tests.conftest import load_once, opened
 from tests.tools.test_answers import PAGED, find_words, follow, list_paged
 
@@ -80,7 +78,6 @@ def speeches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGrap
     folder = bundle.folder("fixtures") / "hansard"
     settings = Settings(data_dir=data, models_dir=data / "none", ingest_folders=(folder,), _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(data, settings) as opened:
-        opened.load = load
         yield opened
 
 
@@ -90,7 +87,6 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     data = load_once(tmp_path_factory, "utah")
     settings = Settings(data_dir=data, models_dir=data / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(data, settings) as opened:
-        opened.receive = ingest
         yield opened
 
 
@@ -102,8 +98,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     settings = Settings(data_dir=data, models_dir=data / "none", ingest_folders=(folder,), _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(data, settings) as opened:
         load(opened, "files", [str(folder)])
-        opened.load = load
-        opened.find_entities = refresh_entities
         yield opened
 
 

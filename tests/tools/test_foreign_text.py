@@ -34,9 +34,7 @@ from kg.tools.calls import Tool
 from kg.tools.registry import TOOLS
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, KG, RDF, RDFS, SCHEMA, SKOS, XSD, mint
-from loaders.files.graph.entities import refresh
 from loaders.sources import load
-from loaders.zoning.graph.ingest import ingest
 from tests.conftest import load_once, opened, shipped
 from tests.search import word_embedder
 from tests.tools.test_hostile_arguments import example_of
@@ -92,7 +90,6 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(EdgeIndex, "command", (sys.executable, word_embedder.__file__))
         with KnowledgeGraph.open(folder / "data", settings) as opened:
-            opened.load, opened.receive, opened.find_entities = load, ingest, refresh
             plant(opened, short)
             yield opened
 
@@ -145,7 +142,6 @@ def own_words(document: Any, name: str = "") -> Iterator[str]:
 def renamed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures of all domains, in which each label, title and name from the data begins with the canary."""
     with opened(load_once(tmp_path_factory, "joined")) as kg:
-        kg.load, kg.receive, kg.find_entities = load, ingest, refresh
         load(kg, "wikibase", [shipped("wikidata")])
         quads: dict[NamedNode, list[Quad]] = {}
         for row in select(kg.store.query, "SELECT ?g ?s ?p ?o { GRAPH ?g { ?s ?p ?o } }"):

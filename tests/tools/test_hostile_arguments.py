@@ -24,7 +24,6 @@ from kg.settings import Settings
 from kg.tools.calls import Tool
 from kg.tools.registry import TOOLS
 from loaders.sources import load
-from loaders.zoning.graph.ingest import ingest
 
 pytestmark = pytest.mark.long
 
@@ -53,7 +52,6 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     )
     fixtures = bundle.folder("fixtures")
     with KnowledgeGraph.open(folder / "data", settings) as kg:
-        kg.load, kg.receive = load, ingest
         for domain in ("climate", "hansard", "zoning"):
             load(kg, domain, [str(fixtures / "joined" / domain)])
         load(kg, "wikibase", [str(fixtures / "wikibase")], base="climate")

@@ -21,7 +21,7 @@ from kg.store.ownership import CURATED, USER
 from kg.tools.registry import TOOLS
 from kg.vocabulary import GENERATED, KG, RDFS, SKOS, SOURCED, mint
 from loaders.confined_loads import ConfinedLoads
-from loaders.files.graph.entities import refresh
+from loaders.dispatch import FUNCTIONS, call_here
 from loaders.sources import load
 from loaders.zoning.graph.readings import AGREED, READ, get_reading_graph
 from tests.loaders.conftest import MemoryIndex
@@ -43,6 +43,9 @@ SPEECH = {
 }  # fmt: skip
 
 
+NO_INDEX: dict[str, dict[str, Any]] = {"load": {"index": False}}
+
+
 @pytest.fixture(params=["here", pytest.param("confined", marks=pytest.mark.long)])
 def kg(receiving: KnowledgeGraph, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[KnowledgeGraph]:
     """A graph whose tools load files of a folder, in this process or in a confined one."""
@@ -52,13 +55,15 @@ def kg(receiving: KnowledgeGraph, tmp_path: Path, request: pytest.FixtureRequest
     (folder / "note.md").write_text("# Note\n\nKilns are warm.\n")
     receiving.settings = receiving.settings.model_copy(update={"ingest_folders": (folder,), "updates": True})
     if request.param == "here":
-        receiving.load = lambda *given, **options: load(*given, index=False, **options)
-        receiving.find_entities = refresh
+        receiving.confined = lambda kg, name, *given, **options: call_here(
+            kg, FUNCTIONS[name], *given, **options, **NO_INDEX.get(name, {})
+        )
         yield receiving
         return
     with contextlib.closing(ConfinedLoads(receiving)) as loads:
-        receiving.load = lambda *given, **options: loads.load(*given, index=False, **options)
-        receiving.receive, receiving.find_entities = loads.receive, loads.run("find_entities")
+        receiving.confined = lambda kg, name, *given, **options: loads.call(
+            kg, name, *given, **options, **NO_INDEX.get(name, {})
+        )
         yield receiving
 
 

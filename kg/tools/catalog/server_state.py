@@ -60,14 +60,14 @@ class StoredPart:
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """The work of a server, running and done. `quarantine` is None in a process without loaders."""
+    """The work of a server, running and done."""
 
     health: Health
     files: Status
     running: list[LoadState]
     ended: list[LoadState]
     runs: list[PastRun]
-    quarantine: Mapping[str, Any] | None
+    quarantine: Mapping[str, Any]
     queries: list[tuple[str, RunningQuery]]
     """Running and waiting queries, each with the name of its pool, the oldest first."""
     storage: list[StoredPart]
@@ -107,11 +107,11 @@ def _read_run(row: Mapping[str, Term]) -> PastRun:
     )
 
 
-def _load_quarantine(kg: KnowledgeGraph) -> Mapping[str, Any] | None:
-    if "list" not in kg.quarantine:
-        return None
+def _load_quarantine(kg: KnowledgeGraph) -> Mapping[str, Any]:
+    from loaders.quarantine_retry import list_records
+
     try:
-        return kg.quarantine["list"](kg, RECORDS)
+        return list_records(kg, RECORDS)
     except QuadciteError as error:
         return {"total": 0, "records": [], "damaged": {"quarantine": str(error)}}
 

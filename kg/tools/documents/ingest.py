@@ -22,6 +22,7 @@ from kg.sparql.terms import bind, is_iri
 from kg.text import describe_unread, list_first, name_or_quote, quoted, to_single_line
 from kg.tools.documents.nodes import FILES
 from kg.vocabulary import SOURCED
+from loaders.dispatch import call
 
 ENDINGS: Final = (
     ".md", ".markdown", ".mdx", ".rst", ".ipynb", ".txt", ".html", ".htm", ".pdf", ".docx", ".pptx", ".xlsx",
@@ -139,12 +140,10 @@ def extract_and_link(
     Example: extract_and_link().
     Next: `explain_entity`, `list_claims`.
     """
-    if kg.find_entities is None:
-        raise InvalidInputError("This process cannot find entities: it was started without loaders.")
     reader = Reader(kg)
     files = None if doc_ids is None else _find_files(reader, doc_ids)
     with exclusive_load(PROGRESS.get()):
-        report = kg.find_entities(kg, files, on_progress=PROGRESS.get()).to_dict()
+        report = call(kg, "find_entities", files, on_progress=PROGRESS.get()).to_dict()
     notes = [] if report["files"] else ["These files were read before and have not changed."]
     return reader.finish(
         Extracted(

@@ -9,7 +9,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import Field
 from pyoxigraph import NamedNode
 
-from kg.errors import InvalidInputError
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.loading import exclusive_load
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
@@ -36,6 +35,7 @@ from kg.vocabulary import KG, iri_prefix
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.prompts import READING_FORM
 from kg.zoning_summaries.section_ranking import build_heading_path
+from loaders.dispatch import call
 
 LONGEST_TEXT: Final = 40_000
 """Maximum characters of the text of a task. `kg_query_section` returns the rest."""
@@ -154,11 +154,10 @@ def extract(
     At most `questions` are sent to the endpoint, for at most `minutes`. With `again`, also about sections that the
     model has read. The mode "rules" removes the readings of models.
     """
-    if kg.extract is None:
-        raise InvalidInputError("This process cannot extract: it was started without loaders.")
     place, advance = find_place(Reader(kg), municipality, state), PROGRESS.get()
-    report = kg.extract(
+    report = call(
         kg,
+        "extract",
         place.iri.removeprefix(iri_prefix("municipality")),
         exclusive=lambda: exclusive_load(advance),
         mode=mode,

@@ -26,7 +26,7 @@ from kg.shacl.report import Violation
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, iri_prefix, mint
-from loaders.files.graph import entities
+from loaders.dispatch import call
 from loaders.files.graph.entities import LONG, find_pending, load_lengths, remove_invalidated
 from loaders.files.graph.moves import Moves, name_file
 from loaders.files.graph.stored_files import LeftOutFiles, load_signatures, load_stored
@@ -43,7 +43,6 @@ from loaders.files.loader import (
 from loaders.files.near_duplicates import NearDuplicates, Original
 from loaders.files.secrets import redact
 from loaders.load_report import LoadReport
-from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import Notice, Rejection, Withdrawal
 from loaders.pipeline import Loader, Loading
 from loaders.readers.locations import File, Located, Unread, find_in_folder, to_place, walk_folder
@@ -324,7 +323,7 @@ class WatchedFolder:
 
         They are in parts for `extract`, the long ones last.
         """
-        (self.kg.mention or refresh_mentions)(self.kg)
+        call(self.kg, "mention")
         pending = list(find_pending(self.kg))
         lengths = load_lengths(self.kg.store, pending)
         parts: list[list[NamedNode]] = []
@@ -349,8 +348,9 @@ class WatchedFolder:
 
         Returns false if it was paused. Raises ModelError if the pipeline of the settings is not installed.
         """
-        find = self.kg.find_entities or entities.refresh
-        done: bool = find(self.kg, files, link=link, on_progress=on_progress, is_paused=is_paused).is_done
+        done: bool = call(
+            self.kg, "find_entities", files, link=link, on_progress=on_progress, is_paused=is_paused
+        ).is_done
         return done
 
     def _is_unchanged(self, path: str, file: File, stamp: Stamp | None) -> bool:

@@ -198,8 +198,6 @@ def test_watch_ends_with_its_lease_and_collections_are_distinct(
 def test_command_prolongs_the_watch_and_returns_the_events_of_its_folder(
     kg: KnowledgeGraph, watcher: Watcher, notes: Path
 ) -> None:
-    with pytest.raises(InvalidInputError):
-        commands.watch(kg, str(notes))
     kg.watcher = watcher
     (notes / "a.md").write_text(WORDS.format("a"))
     first = commands.watch(kg, str(notes))

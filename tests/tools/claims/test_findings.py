@@ -26,7 +26,6 @@ from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from loaders.sources import load
-from loaders.zoning.graph.ingest import ingest
 from tests.conftest import opened
 from tests.folders import copy_folder
 
@@ -76,7 +75,6 @@ def kg(loaded: Path, source: str, tmp_path: Path) -> Iterator[KnowledgeGraph]:
     folder = copy_folder(loaded / "data", tmp_path / "data")
     settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder, settings) as graph:
-        graph.receive = ingest
         token = SENDER.set(ADA)
         yield graph
         SENDER.reset(token)

@@ -39,7 +39,9 @@ def shelf(tmp_path: Path) -> Path:
 @pytest.fixture
 def kg(receiving: KnowledgeGraph, shelf: Path) -> KnowledgeGraph:
     receiving.settings = receiving.settings.model_copy(update={"ingest_folders": (shelf,)})
-    receiving.load = lambda *given, **options: load(*given, index=False, **options)
+    receiving.confined = lambda graph, name, *given, **options: {"load": load}[name](
+        graph, *given, index=False, **options
+    )
     return receiving
 
 
@@ -186,7 +188,7 @@ def test_extraction_reads_files_that_are_known(kg: KnowledgeGraph) -> None:
         asked.append(files)
         return Report()
 
-    kg.find_entities = find
+    kg.confined = lambda graph, name, files, **options: {"find_entities": find}[name](graph, files, **options)
     file = mint("file", "shelf", "one.md")
     done = extract_and_link(kg, [file.value, f"{file.value}#char=0,5"])
     assert (done.mentions, done.entities_new, done.relations) == (4, 2, 1)

@@ -30,7 +30,6 @@ from kg.tools.registry import TOOLS
 from kg.tools.search.passages import fetch, search
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, FOAF, KG, SCHEMA, mint, mint_part, mint_span, sha256
-from loaders.sources import load
 from tests.examples import spread
 from tests.search import word_embedder
 
@@ -58,7 +57,6 @@ def kg(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         ingest_folders=(folder,), _env_file=None,
     )  # fmt: skip
     with KnowledgeGraph.open(tmp_path / "data", settings) as opened:
-        opened.load = load
         yield opened
 
 
@@ -218,7 +216,6 @@ def test_bad_records_are_told_and_the_others_taken(kg, folder):
 def test_without_a_model_speeches_are_stored_and_the_want_is_told(kg, folder, tmp_path):
     other = kg.settings.model_copy(update={"model": "absent/model", "data_dir": tmp_path / "other"})
     with KnowledgeGraph.open(tmp_path / "other", other) as bare:
-        bare.load = load
         result = ingest_speech(bare, "speeches.csv", "csv")
         assert result.speeches_processed > 0
         assert result.chunks_created > result.vectors_stored == 0

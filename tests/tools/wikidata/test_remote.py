@@ -19,7 +19,6 @@ from kg.settings import Settings
 from kg.tools.registry import get
 from kg.vocabulary import mint
 from loaders.sources import load
-from loaders.wikibase.graph.remote_entities import store_entities
 from tests.connectors.conftest import entry, settings_of
 from tests.connectors.wikidata_server import OWN, REAL, WikidataServer, read_entities, serving
 
@@ -45,7 +44,6 @@ def opened(folder: Path) -> Iterator[KnowledgeGraph]:
     """An empty graph that can store entities of servers."""
     settings = Settings(data_dir=folder / "data", models_dir=folder, query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder / "data", settings) as graph:
-        graph.store_remote = store_entities
         yield graph
 
 

@@ -23,7 +23,6 @@ from kg.actors import EVERYONE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import create_app
 from kg.settings import Settings
-from loaders.zoning.graph.ingest import ingest
 
 Entry = dict[str, Any]
 Task = Mapping[str, Any]
@@ -102,7 +101,6 @@ async def fill(client: Client[Any], place: Entry, read: Callable[[Task], Iterato
 async def run(folder: Path, place: Entry) -> None:
     """Run the readers over a stored code, and print what became of their readings."""
     with KnowledgeGraph.open(folder, Settings(data_dir=folder)) as kg:
-        kg.receive = ingest
         async with connect(kg) as clients:
             for name, reader in (("eve", invent), ("mal", misread), ("ann", read_honestly), ("bob", read_honestly)):
                 async with clients(name) as client:

@@ -24,7 +24,6 @@ from kg.tools.zoning.ingest import kg_ingest_code_section, kg_ingest_definitions
 from kg.tools.zoning.provisions import kg_query_permissions
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
 from kg.vocabulary import DCTERMS
-from loaders.zoning.graph.ingest import ingest
 
 pytestmark = pytest.mark.long
 
@@ -46,9 +45,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 
 def opened(folder: Path) -> KnowledgeGraph:
     settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    kg = KnowledgeGraph.open(folder, settings)
-    kg.receive = ingest
-    return kg
+    return KnowledgeGraph.open(folder, settings)
 
 
 @pytest.fixture

@@ -230,12 +230,6 @@ def test_arguments_are_those_of_the_specification_and_lists_are_checked_entry_by
         assert any(each in done["entries"][0]["reason"] for each in fields.split())  # a field is no name of the data
 
 
-def test_without_loaders_nothing_is_taken(kg):
-    kg.receive = None
-    with pytest.raises(InvalidInputError, match="without loaders"):
-        kg_ingest_definitions(kg, **FEIGN, definitions=[{"term": "a", "definition_text": "b"}])
-
-
 def test_what_breaks_the_shapes_is_kept_out(kg, monkeypatch):
     # A record that the gate refuses: a level that no shape knows.
     monkeypatch.setattr("loaders.zoning.graph.rule_quads.level_of", lambda raw: "sometimes")

@@ -21,7 +21,6 @@ from kg.tools.zoning.ingest import (
 )
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.tools.zoning.topic_search import kg_search_by_topic
-from loaders.zoning.graph.ingest import ingest
 
 VALE: Any = {"municipality": "Hazel Vale", "state": "UT"}
 SECTIONS = {
@@ -51,7 +50,6 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder: Path = tmp_path_factory.mktemp("coverage")
     settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder, settings) as opened:
-        opened.receive = ingest
         for number, (title, text) in SECTIONS.items():
             kg_ingest_code_section(opened, **VALE, section_id=number, title=title, level="section", raw_content=text)
         kg_ingest_use_permissions(

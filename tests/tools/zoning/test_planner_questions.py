@@ -28,7 +28,6 @@ from kg.tools.zoning.ingest import (
 from kg.tools.zoning.name_lookup import find_standard_types, get_section_key, no_match_message, parse_use_kinds
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
-from loaders.zoning.graph.ingest import ingest
 from loaders.zoning.graph.rule_quads import UNITS
 from tests.conftest import load_once
 
@@ -44,7 +43,6 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = load_once(tmp_path_factory, "utah")
     settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder, settings) as opened:
-        opened.receive = ingest
         yield opened
 
 

@@ -23,7 +23,6 @@ from kg.tools.zoning.ingest import (
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.reading_tasks import zoning_reading_tasks
 from loaders.zoning.extraction.section_scope import Scope
-from loaders.zoning.graph.ingest import ingest
 from loaders.zoning.graph.readings import Checks
 from loaders.zoning.graph.stored_codes import Code
 from loaders.zoning.readers.code_model import Section
@@ -39,7 +38,6 @@ SMITHY = {"district": "R-1", "use": "smithy", "permission": "permitted", "sectio
 def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
     settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(tmp_path, settings) as opened:
-        opened.receive = ingest
         for number, title, text in (
             ("1", "R-1 Cottage District", TEXT),
             ("2", "R-2 Terrace District", "Permitted uses:\n1. Terraces."),
