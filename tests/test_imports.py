@@ -75,8 +75,6 @@ READ_ALL_DOMAINS = {"languages", "mentions"}
 MATCHING = ("loaders.mentions.matcher.", "loaders.mentions.label_variants.", "loaders.mentions.tokens.")
 """The pure matcher of names, which domains may use too."""
 
-MAX_LINES = 800
-
 RDFLIB_FOLDERS = ("kg/shacl/",)
 RDFLIB_FILES = ("kg/sparql/algebra.py",)
 
@@ -273,8 +271,3 @@ def test_only_settings_reads_the_environment() -> None:
         )
     ]
     assert readers == []
-
-
-def test_no_module_is_longer_than_the_limit() -> None:
-    lengths = {name_of(path): len(path.read_text().splitlines()) for path in MODULES}
-    assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}
