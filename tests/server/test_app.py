@@ -113,7 +113,7 @@ def test_health_counts_everything_that_is_held(kg, monkeypatch):
                         await anyio.lowlevel.checkpoint()
                 held.append(await get_held(http))
 
-    monkeypatch.setattr(kg, "load", lambda *_, **__: pytest.fail("it was given up"))
+    monkeypatch.setattr(kg, "confined", lambda *_, **__: pytest.fail("it was given up"))
     with loading.exclusive_load(lambda *_: None):
         anyio.run(run)
     during, after = ({name: count for name, count in each.items() if count} for each in held)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kg.cli import main
 from kg.cli.main import app
-from kg.errors import InvalidInputError
+from kg.errors import ModelError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
@@ -105,10 +105,10 @@ def test_command_lists_and_reviews(kg: KnowledgeGraph, folder: Path) -> None:
     assert half.exit_code == 2
 
 
-def test_proposals_without_loaders_or_a_model_are_refused(
+def test_proposals_without_a_model_are_refused(
     kg: KnowledgeGraph, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(InvalidInputError):
+    with pytest.raises(ModelError):
         commands.align(kg)
     kg.close()
     monkeypatch.setattr(main, "settings_for", lambda data_dir: kg.settings)
