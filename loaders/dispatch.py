@@ -28,10 +28,10 @@ def call(kg: KnowledgeGraph, name: str, *given: Any, **options: Any) -> Any:
     """Call one of `FUNCTIONS`: where `kg.confined` runs it, if that is set."""
     if kg.confined is not None:
         return kg.confined(kg, name, *given, **options)
-    return call_here(kg, FUNCTIONS[name], *given, **options)
+    return call_here(kg, name, *given, **options)
 
 
-def call_here(kg: KnowledgeGraph, function: str, *given: Any, **options: Any) -> Any:
-    """Import the module of `function`, a dotted name, and call it in this process."""
-    module, _, name = function.rpartition(".")
-    return getattr(import_module(module), name)(kg, *given, **options)
+def call_here(kg: KnowledgeGraph, name: str, *given: Any, **options: Any) -> Any:
+    """Call one of `FUNCTIONS` in this process."""
+    module, _, function = FUNCTIONS[name].rpartition(".")
+    return getattr(import_module(module), function)(kg, *given, **options)

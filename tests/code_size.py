@@ -34,18 +34,16 @@ def count(folder: Path) -> tuple[int, int]:
 
 def measure() -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
     """Return the lines and tokens of each package, and the lines of each module of kg and loaders that is too long."""
-    packages = {"kg": (0, 0), "loaders": (0, 0), "tests": count(ROOT / "tests")}
+    packages, modules = {"tests": count(ROOT / "tests")}, dict[str, int]()
     for top in ("kg", "loaders"):
-        for path in sorted((ROOT / top).iterdir()):
-            if path.suffix == ".py" or (path / "__init__.py").exists():
-                size = packages[f"{top}/{path.name}"] = count(path)
-                packages[top] = packages[top][0] + size[0], packages[top][1] + size[1]
-    lengths = {
-        path.relative_to(ROOT).as_posix(): path.read_text("utf-8").count("\n")
-        for top in ("kg", "loaders")
-        for path in sorted((ROOT / top).rglob("*.py"))
-    }
-    return packages, {name: lines for name, lines in lengths.items() if lines > MAX_LINES}
+        for path in sorted((ROOT / top).rglob("*.py")):
+            lines, tokens = count(path)
+            for name in (top, f"{top}/{path.relative_to(ROOT).parts[1]}"):
+                before = packages.get(name, (0, 0))
+                packages[name] = before[0] + lines, before[1] + tokens
+            if lines > MAX_LINES:
+                modules[path.relative_to(ROOT).as_posix()] = lines
+    return packages, modules
 
 
 def find_growth(

@@ -312,7 +312,7 @@ def _complete_removals(kg: KnowledgeGraph, is_stopped: Callable[[], bool]) -> No
     """Complete the removal of files that an earlier process has begun: their entities, and the links of these."""
     with exclusive_load(PROGRESS.get(), is_stopped):
         # In this process: it only removes, and most servers have nothing to remove.
-        dispatch.call_here(kg, dispatch.FUNCTIONS["find_entities"], ())
+        dispatch.call_here(kg, "find_entities", ())
 
 
 def _find_address(data_dir: Path) -> str | None:

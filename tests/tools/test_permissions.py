@@ -21,7 +21,7 @@ from kg.store.ownership import CURATED, USER
 from kg.tools.registry import TOOLS
 from kg.vocabulary import GENERATED, KG, RDFS, SKOS, SOURCED, mint
 from loaders.confined_loads import ConfinedLoads
-from loaders.dispatch import FUNCTIONS, call_here
+from loaders.dispatch import call_here
 from loaders.sources import load
 from loaders.zoning.graph.readings import AGREED, READ, get_reading_graph
 from tests.loaders.conftest import MemoryIndex
@@ -56,7 +56,7 @@ def kg(receiving: KnowledgeGraph, tmp_path: Path, request: pytest.FixtureRequest
     receiving.settings = receiving.settings.model_copy(update={"ingest_folders": (folder,), "updates": True})
     if request.param == "here":
         receiving.confined = lambda kg, name, *given, **options: call_here(
-            kg, FUNCTIONS[name], *given, **options, **NO_INDEX.get(name, {})
+            kg, name, *given, **options, **NO_INDEX.get(name, {})
         )
         yield receiving
         return
