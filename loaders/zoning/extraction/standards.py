@@ -157,7 +157,10 @@ def _read_lines(
             named, stop = parse_leading_codes(words, known)
             if named and words[stop : stop + 1] in (":", " ") and any(len(code) > 1 for code in named):
                 first += stop + 1
-            codes = named or places.at(line.start)
+            scope = places.at(line.start)
+            codes = named or scope
+            if scope and not set(codes) <= set(scope):
+                codes = ()  # "ASF: 10 units per acre" in another district is about dwellings of that name
             for end in [*(part.start() for part in _PARTS.finditer(text, first, last)), last] if codes else []:
                 if end == last or any(find_measures(text, first, end)):  # not "Building coverage. Forty percent"
                     found += _read_line(text, first, end, holds, codes)

@@ -1,6 +1,7 @@
-"""HTML of codes as lines and tables, with white space and bullets as shown by a browser.
+"""HTML of codes as lines and tables, with white space as shown by a browser.
 
-A bulleted item has its bullet only in lists within lists, and without a label of its own.
+An item has a bullet only in lists within lists, and without a label of its own. So has one that a browser numbers: its
+number, which is recorded apart, does not show the depth.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Writer:
         self._path: tuple[str, ...] = ()
         """Labels of the open items of lists."""
         self._depth = 0
-        """Number of open bulleted lists, one of them in another."""
+        """Number of open lists, one of them in another."""
         self._bullet = ""
         """Bullet of the open item, until its first line."""
 
@@ -109,10 +110,10 @@ class Writer:
                     run.append(element.tail or "")
                 continue
             around.append(element)
-            if tag == "ul" and (self._depth or element.find(".//ul") is not None):
-                self._depth += 1
-            if tag == "li":
-                self._bullet = f"{_BULLETS[: self._depth][-1]} " if self._depth and around[-2].tag == "ul" else ""
+            if tag == "ul":
+                self._depth += self._is_nested(element)
+            if tag == "li" and element is not root:
+                self._bullet = self._get_bullet() if around[-2].tag == "ul" else ""
             if tag in HIDDEN:
                 walk.skip_subtree()
             elif tag == "br":
@@ -129,18 +130,26 @@ class Writer:
                 run.append(element.text or "")
         self._lines(run, root)
 
+    def _is_nested(self, element: etree._Element) -> bool:
+        return self._depth > 0 or any(element.find(f".//{tag}") is not None for tag in ("ul", "ol"))
+
+    def _get_bullet(self) -> str:
+        return f"{_BULLETS[: self._depth][-1]} " if self._depth else ""
+
     def _numbered(self, element: etree._Element) -> None:
         """Write a list that a browser numbers, and record the label of each item."""
-        numbers, outer = number_items(element), self._path
+        numbers, outer, depth = number_items(element), self._path, self._depth
+        self._depth += self._is_nested(element)
         self._lines([element.text or ""], element)
         for child in element:
             body = self.body()
             first, count, at = body.next_start, len(body.lines), len(body.items)
             if child.tag == "li":
                 label = list_label(child.get("type") or element.get("type") or "1", numbers[child])
-                self._path = (*outer, label)
+                self._path, self._bullet = (*outer, label), self._get_bullet()
             self._inside(child)
             if child.tag == "li" and self.body() is body and len(body.lines) > count:
                 body.items.insert(at, Item(self._path, first, body.length))
             self._path = outer
             self._lines([child.tail or ""], element)
+        self._depth = depth

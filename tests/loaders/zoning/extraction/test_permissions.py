@@ -542,7 +542,9 @@ def test_a_use_behind_the_reference_of_another_is_no_condition(link: str) -> Non
          [("Inns", "byRightWithConditions"), ("Mills", "byRight")]),
     ],
 )  # fmt: skip
-def test_the_items_of_a_list_within_a_list_are_apart(items: str, told: list[tuple[str, str]]) -> None:
+@pytest.mark.parametrize("tag", ["ul", "ol"])
+def test_the_items_of_a_list_within_a_list_are_apart(items: str, told: list[tuple[str, str]], tag: str) -> None:
     page = f"<h1>Chapter 1 Zoning</h1><h2>Sec. 1-1. C-1 Shops District.</h2><p>Permitted uses</p><ul>{items}</ul>"
+    page = page.replace("ul>", f"{tag}>")
     read = next(each for each in html_code.parse(page.encode(), "code.html").sections if each.text)
     assert sorted((each.use, each.level) for each in find_permissions(read, KNOWN)) == sorted(told)

@@ -80,6 +80,12 @@ def test_a_label_line_below_the_heading_of_something_else_is_none(title: str) ->
     assert told(section("Maximum height: 6 feet.", title)) == []
 
 
+@pytest.mark.parametrize(("name", "codes"), [("R-1", [("R-1",)]), ("R-2", []), ("Kiln", [("R-1",)])])
+def test_a_line_names_a_district_of_its_section_only(name: str, codes: list[tuple[str, ...]]) -> None:
+    found = find_standards(section(f"Density:\n{name}: 10 dwelling units per acre maximum."), KNOWN)
+    assert [tuple(each.districts) for each in found] == codes
+
+
 def test_the_use_and_the_case_of_a_line_are_kept() -> None:
     (found,) = find_standards(section("2. Minimum lot size.\na. For inns: 2 acres, on an arterial street."), KNOWN)
     assert (found.applies_to, list(found.conditions)) == ("inns", ["on an arterial street"])

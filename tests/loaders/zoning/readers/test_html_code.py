@@ -87,10 +87,10 @@ def test_labels_make_subsections_and_so_do_the_numbers_that_a_browser_gives() ->
         ("A", "A. Rows.\n1. Straight.\n2. Even."),
         ("A.1", "1. Straight."),
         ("A.2", "2. Even."),
-        ("B", "B. Ditches.\nFirst\ninner\nSecond"),
-        ("B.a", "First\ninner"),
-        ("B.a.1", "inner"),
-        ("B.b", "Second"),
+        ("B", "B. Ditches.\n• First\n◦ inner\n• Second"),
+        ("B.a", "• First\n◦ inner"),
+        ("B.a.1", "◦ inner"),
+        ("B.b", "• Second"),
     ]
 
 

@@ -159,7 +159,7 @@ def rows(code: Code) -> Rows:
             [
                 ("12", "LAND USE", None, ""),
                 ("12-3-4", "Purpose", "12", "Order."),
-                ("12-3-5", "Fences", "12", "High\ntall\nLow"),
+                ("12-3-5", "Fences", "12", "• High\n◦ tall\n• Low"),
                 ("12-3-6", "Gates", "12", "Zone | Height\nFront | Rear\nR-1 | 4 | 6"),
             ],
         ),
