@@ -6,19 +6,27 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from kg.errors import InvalidInputError, UpstreamError
+from kg.errors import InvalidInputError, QuadciteError, UpstreamError
 from kg.remote.http import Deadline, Reply, TooLargeError, redact, request_with_retry, send_request
 
 MAX_RESPONSES: Final = 3
 """Number of unusable responses after which the endpoint counts as failing."""
+ENOUGH_FAILURES: Final = 5
+"""Consecutive failures of an endpoint after which it is no longer called."""
 MAX_BYTES: Final = 4 << 20
 """Maximum size of a response."""
 _MIN_TIMEOUT_S: Final = 0.1
+_Task = TypeVar("_Task")
 _Answer = TypeVar("_Answer")
+
+
+class ChatClosedError(UpstreamError):
+    """A request that was not sent or was aborted, since the client is closed or the endpoint failed too often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +56,9 @@ class Usage:
 class ChatEndpoint:
     """``POST {url}/chat/completions`` with ``{"model", "messages"}`` answers ``{"choices": [{"message"}], "usage"}``.
 
-    Calls block and are thread-safe; `usage` counts those of all threads. `sleep` waits between attempts, and
-    `patience_s` limits the time of one completion with all its attempts.
+    Calls block and are thread-safe; `usage` counts those of all threads. `sleep` waits between attempts (by default
+    until the client is closed), and `patience_s` limits the time of one completion with all its attempts. After
+    `ENOUGH_FAILURES` completions in a row that failed, the endpoint is no longer called.
     """
 
     def __init__(
@@ -60,7 +69,7 @@ class ChatEndpoint:
         *,
         timeout_s: float = 60.0,
         patience_s: float = math.inf,
-        sleep: Callable[[float], object] = time.sleep,
+        sleep: Callable[[float], object] | None = None,
     ) -> None:
         path = url.rstrip("/")
         self.url: Final = path if path.endswith("/chat/completions") else f"{path}/chat/completions"
@@ -69,14 +78,16 @@ class ChatEndpoint:
         self._token = token
         self._timeout_s = timeout_s
         self._patience_s = patience_s
-        self._sleep = sleep
         self._lock = threading.Lock()
-        self._open = True
+        self._closed = threading.Event()
+        self._sleep = sleep or self._closed.wait
+        self._failures = 0
+        """Consecutive failures."""
         self._running: set[Deadline] = set()
 
     def close(self) -> None:
-        """Abort running requests and refuse new ones; both raise UpstreamError."""
-        self._open = False
+        """Abort running requests and refuse new ones; both raise ChatClosedError."""
+        self._closed.set()
         for deadline in list(self._running):
             deadline.end()
 
@@ -91,8 +102,23 @@ class ChatEndpoint:
         """Send one prompt (`system` and `user` messages) and return the completion.
 
         Raises UpstreamError if all retries fail (`kg.remote.http.request_with_retry`), or if `MAX_RESPONSES`
-        responses are invalid, empty or truncated.
+        responses are invalid, empty or truncated, and ChatClosedError once the client is closed.
         """
+        try:
+            completion = self._complete(system, user, max_tokens)
+        except UpstreamError as error:
+            if self._closed.is_set():
+                raise ChatClosedError(f"The client for {self.url} is closed.") from error
+            with self._lock:
+                self._failures += 1
+                if self._failures >= ENOUGH_FAILURES:
+                    self._closed.set()
+            raise
+        with self._lock:
+            self._failures = 0
+        return completion
+
+    def _complete(self, system: str, user: str, max_tokens: int) -> Completion:
         body = {
             "model": self.model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
@@ -121,10 +147,32 @@ class ChatEndpoint:
         except InvalidInputError:
             return parse(self.complete(system + again, user, max_tokens).text)
 
+    def run(
+        self, tasks: Iterable[_Task], work: Callable[[_Task], _Answer], threads: int, timeout_s: float | None = None
+    ) -> Generator[tuple[_Task, _Answer | QuadciteError]]:
+        """Do `work`, which calls this endpoint, for many tasks in threads. Yields each with its result or error.
+
+        Close the iterator (`contextlib.closing`): the client is closed, too, if tasks are left then. Raises
+        TimeoutError after `timeout_s`.
+        """
+        pool = ThreadPoolExecutor(threads, "chat")
+        asked = {pool.submit(work, task): task for task in tasks}
+        try:
+            for done in as_completed(asked, timeout_s):
+                error = done.exception()
+                if error is not None and not isinstance(error, QuadciteError):
+                    raise error
+                yield asked[done], done.result() if error is None else error
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            pool.shutdown(cancel_futures=True)
+
     def _post(self, body: dict[str, object], deadline: float) -> Reply:
         def send() -> Reply:
-            if not self._open:
-                raise UpstreamError(f"The client for {self.url} is closed.")
+            if self._closed.is_set():
+                raise UpstreamError(f"{self.url} is no longer called.")
             left = max(_MIN_TIMEOUT_S, min(self._timeout_s, deadline - time.monotonic()))
             try:
                 return send_request(

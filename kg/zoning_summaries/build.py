@@ -11,18 +11,20 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
 from pyoxigraph import NamedNode
 
-from kg.errors import QuadciteError, UpstreamError
+from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph, read_newest
 from kg.provenance import permissions
 from kg.provenance.load_records import Run
+from kg.remote.chat import ChatClosedError
 from kg.search.index_sync import Progress
 from kg.store.protocol import named_node, select
 from kg.vocabulary import sha256
@@ -30,12 +32,10 @@ from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree, Summary
 from kg.zoning_summaries.prompts import Source
 from kg.zoning_summaries.stored_summaries import AGENT, build_sources, build_summary, commit_summaries
-from kg.zoning_summaries.writers import Chat, Extracts, Mode, get_rank, open_chat
+from kg.zoning_summaries.writers import Mode, Writer, get_rank, open_writer
 
 BATCH: Final = 50
-"""Sections whose texts are read together, and graphs removed in one commit."""
-ENOUGH_FAILURES: Final = 5
-"""Consecutive failures of an endpoint after which a build stops calling it."""
+"""Sections whose texts are read together, and whose summaries are committed together if they cost nothing."""
 
 _WAIT_S: Final = 0.2
 _BUILDING: Final[defaultdict[tuple[Path, str], threading.Lock]] = defaultdict(threading.Lock)
@@ -91,27 +91,23 @@ def build(
     mode: Mode = "extractive",
     again: bool = False,
     above: bool = False,
-    on_progress: Progress | None = None,
-    sleep: Callable[[float], object] | None = None,
+    on_progress: Progress = lambda done, whole, doing: None,
 ) -> BuildReport:
     """Build the missing and stale summaries of a municipality: at and below `root`, or all.
 
     With `again`, current summaries are rewritten, too: with `above` only that of `root`, and those above it are built.
     A section that fails is reported and stops only the sections above it. `on_progress` can raise BuildPausedError to
-    end the build early. While another build of this code runs, it is called, too. An endpoint is no longer called after
-    `ENOUGH_FAILURES` consecutive failures. Raises NotFoundError for an unknown municipality or root, InvalidInputError
-    if `mode` needs an endpoint and none is configured, and ForbiddenError if only the summary of `root` is to be
-    rewritten, and it is the operator's, and the caller has no token.
+    end the build early. While another build of this code runs, it is called, too. An endpoint that fails several times
+    in a row is no longer called. Raises NotFoundError for an unknown municipality or root, InvalidInputError if `mode`
+    needs an endpoint and none is configured, and ForbiddenError if only the summary of `root` is to be rewritten, and
+    it is the operator's, and the caller has no token.
     """
-    halt = threading.Event()
-    endpoint = open_chat(kg.settings, sleep=sleep or halt.wait) if mode == "chat" else None
-    writer = Extracts(kg) if endpoint is None else Chat(endpoint, kg.settings.chat_concurrency)
+    writer = open_writer(kg, mode)
     lock = _BUILDING[kg.settings.data_dir, municipality]
     while not lock.acquire(timeout=_WAIT_S):
-        if on_progress is not None:
-            on_progress(0, None, "waiting for another build to finish")
+        on_progress(0, None, "waiting for another build to finish")
     try:
-        work = _Build(kg, code_tree.read_tree(kg, municipality), writer, municipality, on_progress, halt)
+        work = _Build(kg, code_tree.read_tree(kg, municipality), writer, municipality, on_progress)
         sections = work.tree.below(root)
         forced = set(sections if again else ())
         if above and root is not None:
@@ -126,22 +122,11 @@ def build(
 
 class _Build:
     def __init__(
-        self,
-        kg: KnowledgeGraph,
-        tree: CodeTree,
-        writer: Extracts | Chat,
-        municipality: str,
-        on_progress: Progress | None,
-        halt: threading.Event,
+        self, kg: KnowledgeGraph, tree: CodeTree, writer: Writer, municipality: str, on_progress: Progress
     ) -> None:
         self.kg, self.tree, self.writer, self.on_progress = kg, tree, writer, on_progress
         self.report = BuildReport(municipality, writer.model)
         self.prov_run = Run(AGENT, {"municipality": municipality, "model": writer.model})
-        self.failures = 0
-        """Consecutive failures of the endpoint."""
-        self.halt = halt
-        """Set when the build is aborted: retries stop waiting, and no further requests start."""
-        self.lock = threading.Lock()
         self.written: list[Summary] = []
         """Summaries that are not committed."""
         self.done = self.whole = 0
@@ -153,20 +138,16 @@ class _Build:
         report.circular = sorted(iri for iri, state in tree.states.items() if state == "circular")
         report.empty = sum(tree.states[iri] == "empty" for iri in sections)
         self.sweep()
-        levels: dict[int, list[str]] = defaultdict(list)
-        for iri in sections:
-            if iri in tree.heights:
-                levels[tree.heights[iri]].append(iri)
-        self.whole = sum(map(len, levels.values()))
+        todo = sorted((iri for iri in sections if iri in tree.heights), key=tree.heights.__getitem__)
+        self.whole = len(todo)
         try:
-            for _, level in sorted(levels.items()):
-                self.write_level(level, forced)
+            for _, level in groupby(todo, tree.heights.__getitem__):
+                self.write_level(list(level), forced)
         except BuildPausedError:
             report.paused = True
-        if (endpoint := self.writer.endpoint) is not None:
-            usage = endpoint.usage
-            report.requests = usage.requests
-            report.prompt_tokens, report.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+        if self.writer.endpoint is not None:
+            for name, count in asdict(self.writer.endpoint.usage).items():
+                setattr(report, name, count)
         report.seconds = round(time.perf_counter() - started, 3)
         return report
 
@@ -176,10 +157,11 @@ class _Build:
         held = self.find_held(todo)
         self.report.current += len(level) - len(todo)
         self.report.kept += len(held)
-        todo = [iri for iri in todo if iri not in held]
-        self.done += len(level) - len(todo)  # without a call, so that a build that is paused has written one
-        for start in range(0, len(todo), BATCH):
-            self.write(build_sources(self.kg.store.query_sources, self.tree, todo[start : start + BATCH]))
+        ready = [iri for iri in todo if iri not in held and self.is_ready(iri)]
+        self.report.waiting += len(todo) - len(held) - len(ready)
+        self.done += len(level) - len(ready)  # without a call, so that a build that is paused has written one
+        for start in range(0, len(ready), BATCH):
+            self.write(build_sources(self.kg.store.query_sources, self.tree, ready[start : start + BATCH]))
         self.tree.put(())
 
     def find_held(self, sections: Iterable[str]) -> dict[str, NamedNode]:
@@ -199,29 +181,40 @@ class _Build:
         if mine != theirs or summary.method == "agent":
             return mine > theirs
         said = summary.model, summary.prompt_sha256
-        return said != (self.writer.model, self.writer.prompt_sha256(self.tree.heights[iri]))
+        return said != (self.writer.model, sha256(self.writer.build_prompt(self.tree.heights[iri])))
+
+    def is_ready(self, iri: str) -> bool:
+        """Check whether the parts of a section have summaries."""
+        return all(self.tree.states[part] == "current" for part in self.tree.parts(iri))
 
     def write(self, sources: Sequence[Source]) -> None:
         """Write the summaries of some sections of one level, and commit them, also when aborted."""
-        ready = [source for source in sources if self.is_ready(source)]
+        endpoint = self.writer.endpoint
+        if endpoint is None:
+            answers = ((source, self.attempt(source)) for source in sources)
+        else:
+            answers = endpoint.run(sources, self.attempt, self.writer.threads)
         try:
-            with ThreadPoolExecutor(self.writer.threads, "summaries") as threads:
-                asked = [threads.submit(self.attempt, source) for source in ready]
-                try:
-                    self.advance(len(sources) - len(ready))
-                    for answered in as_completed(asked):
-                        answered.result()
-                        if len(self.written) >= self.writer.at_once:
-                            self.keep()
-                        self.advance(1)
-                except BaseException:
-                    self.halt.set()
-                    threads.shutdown(wait=False, cancel_futures=True)
-                    if self.writer.endpoint is not None:
-                        self.writer.endpoint.close()
-                    raise
+            with closing(answers):  # before the last commit, which keeps all that was answered
+                for source, answer in answers:
+                    if isinstance(answer, ChatClosedError):
+                        self.report.waiting += 1
+                    elif isinstance(answer, QuadciteError):
+                        self.report.failed[source.section] = str(answer)
+                    if endpoint is not None:
+                        self.keep()
+                    self.done += 1
+                    used = f", {endpoint.usage.tokens:,} tokens" if endpoint is not None else ""
+                    self.on_progress(self.done, self.whole, f"summarizing{used}")
         finally:
             self.keep()
+
+    def attempt(self, source: Source) -> Summary | QuadciteError:
+        """Write the summary of a section, in a thread if there is an endpoint."""
+        text, prompt = self.writer.write(source), self.writer.build_prompt(source.level)
+        made = build_summary(self.tree, source.section, text, self.writer.model, sha256(prompt))
+        self.written.append(made)
+        return made
 
     def keep(self) -> None:
         """Commit the summaries that are not committed. One that is interrupted is repeated by the next call."""
@@ -231,50 +224,12 @@ class _Build:
             self.report.built += len(summaries)
             self.tree.summaries.update((summary.section, summary) for summary in summaries)
 
-    def advance(self, sections: int) -> None:
-        self.done += sections
-        if self.on_progress is not None and sections:
-            tokens = 0 if self.writer.endpoint is None else self.writer.endpoint.usage.tokens
-            self.on_progress(self.done, self.whole, f"summarizing, {tokens:,} tokens" if tokens else "summarizing")
-
-    def is_ready(self, source: Source) -> bool:
-        """Check whether the text of a section is that of the tree, and its parts have summaries."""
-        iri = source.section
-        if sha256(source.text) != (self.tree.sections[iri].text_sha256 or sha256("")):
-            self.report.failed[iri] = "Its text changed during the build. Build again."
-            return False
-        if any(self.tree.states[part] != "current" for part in self.tree.parts(iri)):
-            self.report.waiting += 1
-            return False
-        return True
-
-    def attempt(self, source: Source) -> None:
-        """Write the summary of a section, in a thread, unless the build is aborted or the endpoint fails."""
-        with self.lock:
-            if self.halt.is_set() or self.failures >= ENOUGH_FAILURES:
-                self.report.waiting += 1
-                return
-        try:
-            text = self.writer.write(source)
-        except QuadciteError as error:
-            with self.lock:
-                self.failures += isinstance(error, UpstreamError)
-                self.report.failed[source.section] = str(error)
-            return
-        prompt = self.writer.prompt_sha256(source.level)
-        made = build_summary(self.tree, source.section, text, self.writer.model, prompt)
-        with self.lock:
-            self.failures = 0
-            self.written.append(made)
-
     def sweep(self) -> None:
         """Remove the summaries of sections that no longer exist or have no text to summarize."""
         gone = [named_node(row["graph"]) for row in select(self.kg.store.query_sources, ORPHANS)]
         for section in [each for each in self.tree.summaries if each not in self.tree.heights]:
             gone.append(NamedNode(self.tree.summaries.pop(section).graph))
-        for start in range(0, len(gone), BATCH):
-            self.kg.store.commit(
-                dict.fromkeys(gone[start : start + BATCH], ()), self.prov_run.describe(self.kg.store, {})
-            )
-        read_newest()
+        if gone:
+            self.kg.store.commit(dict.fromkeys(gone, ()), self.prov_run.describe(self.kg.store, {}))
+            read_newest()
         self.report.removed = len(gone)

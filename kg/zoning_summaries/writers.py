@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal
 
 import numpy as np
@@ -16,7 +17,6 @@ from kg.remote.chat import ChatEndpoint
 from kg.retrieval import text_vectors
 from kg.retrieval.text_vectors import Vectors
 from kg.settings import Settings
-from kg.vocabulary import sha256
 from kg.zoning_summaries.prompts import MAX_CHARACTERS, Source, build_instructions, check_summary, get_length
 from kg.zoning_summaries.sentence_selection import find_key_sentences, shorten
 
@@ -36,43 +36,56 @@ AGAIN: Final = "\nA first answer was not taken, since it was not such a paragrap
 """Added to the prompt of a retry. It does not quote the answer, which the text of the law may have manipulated."""
 
 
-class Extracts:
-    """Writes extracts, deterministic for a text and model. The sentences of one section are embedded as one batch."""
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A writer of summaries."""
 
-    endpoint: Final = None
-    threads: Final = 1
-    """Maximum concurrent calls of `write`."""
-    at_once: Final = 50
-    """Summaries per commit."""
+    model: str
+    """Method and name, separated by a slash."""
+    build_prompt: Callable[[int], str]
+    """Builds the instructions for a level. Their hash is stored with every summary: a change causes a rewrite."""
+    write: Callable[[Source], str]
+    """Writes a valid summary. Raises QuadciteError if a section gets none."""
+    endpoint: ChatEndpoint | None = None
+    threads: int = 1
+    """Maximum concurrent requests."""
 
-    def __init__(self, kg: KnowledgeGraph) -> None:
-        self._kg = kg
-        self.model: Final = f"extractive/{text_vectors.embed(kg, ['zoning'])[0]}"
-        """Method and name, separated by a slash."""
 
-    def prompt_sha256(self, level: int) -> str:
-        """Hash the recipe and the number of sentences."""
-        return sha256(f"{RECIPE} {get_length(level)}")
+def open_writer(kg: KnowledgeGraph, mode: Mode) -> Writer:
+    """Open the writer of a mode. Raises InvalidInputError if it needs a chat endpoint and none is configured."""
+    if mode == "extractive":
+        model = f"extractive/{text_vectors.embed(kg, ['zoning'])[0]}"
+        return Writer(model, lambda level: f"{RECIPE} {get_length(level)}", partial(extract, kg))
+    endpoint = open_chat(kg.settings)
 
-    def write(self, source: Source) -> str:
-        """Choose sentences of `source`, and join them in order, up to `MAX_CHARACTERS`. Without any, it is its name."""
-        texts = (source.text, *(summary for _, summary in source.parts))
-        found = list(dict.fromkeys(each for text in texts for each in find_key_sentences(text)))
-        found = found[:: -(-len(found) // CANDIDATES) or 1]
-        most = get_length(source.level)[1]
-        best: Sequence[int] = range(len(found))
-        if len(found) > most:
-            *rows, title = text_vectors.embed(self._kg, [*found, source.name])[1]
-            best = _choose(np.stack(rows), title, most)
-        chosen: list[int] = []
-        room = MAX_CHARACTERS
-        for number in best:  # best first; sentences that do not fit whole are skipped
-            if len(found[number]) < room:
-                chosen.append(number)
-                room -= len(found[number]) + 1
-        # A fragment, such as a list item, gets its own line.
-        said = [found[number] for number in sorted(chosen)] or [shorten(source.name)]
-        return "".join(f"{each} " if _ENDS.search(each) else f"{each}\n" for each in said).strip()
+    def write(source: Source) -> str:
+        # One section per request, so that no text can influence another summary.
+        given = source.given()
+        instructions, check = build_instructions(source.level), lambda text: check_summary(text, source.level, given)
+        return endpoint.ask(instructions, given, MAX_TOKENS, check, AGAIN)
+
+    return Writer(f"chat/{endpoint.name}", build_instructions, write, endpoint, kg.settings.chat_concurrency)
+
+
+def extract(kg: KnowledgeGraph, source: Source) -> str:
+    """Choose sentences of `source`, and join them in order, up to `MAX_CHARACTERS`. Without any, it is its name."""
+    texts = (source.text, *(summary for _, summary in source.parts))
+    found = list(dict.fromkeys(each for text in texts for each in find_key_sentences(text)))
+    found = found[:: -(-len(found) // CANDIDATES) or 1]
+    most = get_length(source.level)[1]
+    best: Sequence[int] = range(len(found))
+    if len(found) > most:
+        *rows, title = text_vectors.embed(kg, [*found, source.name])[1]
+        best = _choose(np.stack(rows), title, most)
+    chosen: list[int] = []
+    room = MAX_CHARACTERS
+    for number in best:  # best first; sentences that do not fit whole are skipped
+        if len(found[number]) < room:
+            chosen.append(number)
+            room -= len(found[number]) + 1
+    # A fragment, such as a list item, gets its own line.
+    said = [found[number] for number in sorted(chosen)] or [shorten(source.name)]
+    return "".join(f"{each} " if _ENDS.search(each) else f"{each}\n" for each in said).strip()
 
 
 def _choose(rows: Vectors, heading: Vectors, most: int) -> list[int]:
@@ -89,34 +102,13 @@ def _choose(rows: Vectors, heading: Vectors, most: int) -> list[int]:
     return chosen
 
 
-class Chat:
-    """Writes summaries by a chat endpoint, one section per request, so that no text can influence another summary."""
-
-    at_once: Final = 1
-
-    def __init__(self, endpoint: ChatEndpoint, threads: int) -> None:
-        self.endpoint: Final = endpoint
-        self.model: Final = f"chat/{endpoint.name}"
-        self.threads: Final = threads
-
-    def prompt_sha256(self, level: int) -> str:
-        """Hash the instructions."""
-        return sha256(build_instructions(level))
-
-    def write(self, source: Source) -> str:
-        """Write a valid summary. Raises QuadciteError if the section gets none."""
-        given = source.given()
-        instructions, check = build_instructions(source.level), lambda text: check_summary(text, source.level, given)
-        return self.endpoint.ask(instructions, given, MAX_TOKENS, check, AGAIN)
-
-
 def has_chat(settings: Settings) -> bool:
     """Check whether the settings configure a chat endpoint and a model."""
     return settings.chat_url is not None and bool(settings.chat_model)
 
 
 def open_chat(
-    settings: Settings, *, patience_s: float = math.inf, sleep: Callable[[float], object] = time.sleep
+    settings: Settings, *, patience_s: float = math.inf, sleep: Callable[[float], object] | None = None
 ) -> ChatEndpoint:
     """Open the chat endpoint of the settings. Raises InvalidInputError if none is configured."""
     if settings.chat_url is None or not has_chat(settings):

@@ -13,9 +13,9 @@ import pytest
 
 from kg.errors import InvalidInputError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.remote.chat import ChatEndpoint
+from kg.remote.chat import ENOUGH_FAILURES, ChatEndpoint
 from kg.tools.zoning.topic_search import descend
-from kg.zoning_summaries.build import ENOUGH_FAILURES, BuildReport, build
+from kg.zoning_summaries.build import BuildReport, build
 from kg.zoning_summaries.code_tree import read_tree
 from kg.zoning_summaries.prompts import check_summary
 from tests.waiting import until
