@@ -8,7 +8,9 @@ only groups its paragraphs: it is neither text of the law nor a label. Text of u
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence, Set
+import re
+from collections import deque
+from collections.abc import Container, Iterator, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -19,23 +21,28 @@ from kg.errors import SourceError
 from kg.text import quoted
 from loaders.readers.file_text import read_file
 from loaders.readers.headings import SECTION, Heading, parse_heading
-from loaders.readers.html import BLOCKS
 from loaders.readers.html_inline import rewrite
-from loaders.readers.html_tree import build_table, normalize_space
+from loaders.readers.html_tree import normalize_space
 from loaders.readers.inline import LeftOut
 from loaders.zoning.readers.code_model import HISTORY, Citation, Code, Note, Subsection
-from loaders.zoning.readers.outline import make_unique
+from loaders.zoning.readers.html_lines import Writer
 from loaders.zoning.readers.section_builder import Draft, build_sections, prefix_warnings
-from loaders.zoning.readers.text_builder import Body, Content
+from loaders.zoning.readers.text_builder import Content
 
 NAMESPACE: Final = "https://code.dccouncil.us/schemas/dc-library"
 
 _VALUE: Final = "{https://code.dccouncil.us/schemas/codify}value"
 _LEVELS: Final = frozenset({"container", "section", "subheading", "include"})
 """Elements of a container with text of their own."""
+_NAMES: Final = ("num", "prefix", "heading")
+"""Elements of a paragraph that are the start of its text."""
 _SAID: Final = frozenset({"num", "heading", "reason"})
 """Elements that describe a level, apart from its text."""
 _OTHER_NOTE: Final = "Note"
+_BEGIN: Final = "\ufffe"
+_END: Final = "\uffff"
+"""The start and the end of a citation in the text of a line: no characters of XML."""
+_MARKS: Final = re.compile(f"([{_BEGIN}{_END}])")
 
 
 def is_index(start: bytes) -> bool:
@@ -91,6 +98,8 @@ class _IndexReader:
         rewrite(root, self.left_out)
         for element in root.iter():
             element.tag = str(element.tag).rpartition("}")[2]
+            if not len(element):
+                element.text = element.text or element.get(_VALUE)
         return root
 
     def container(self, element: etree._Element, parent: Draft | None) -> None:
@@ -171,27 +180,18 @@ def _all(element: etree._Element) -> str:
 
 def _split_content(element: etree._Element, said: Set[str] = _SAID, levels: Set[str] = frozenset()) -> Content:
     """The own content of an element without its description, each text once, and the levels in it."""
-    apart = {element.find(tag) for tag in said}
-    writing = _TextWriter()
-    notes: list[Note] = []
-    writing.loose(element.text)
-    for child in element:
-        if child.tag == "para":
-            writing.para(child, ())
-        elif child.tag == "annotations":
-            notes += _notes(child)
-        elif child.tag not in levels and child not in apart:
-            writing.text(child)
-        writing.loose(child.tail)
-    writing.end()
-    found = sorted(writing.subsections, key=lambda each: (each.start, -each.end))
-    text, tables = "\n".join(writing.body.lines), writing.body.tables
-    return Content(text, make_unique(found), tables, writing.citations, notes)
+    apart = {element.find(tag) for tag in said} | {child for child in element if child.tag in levels}
+    writer = _TextWriter(apart)
+    writer.divide(element)
+    writer.write(element)
+    return writer.body().content(writer.citations)
 
 
 def _notes(element: etree._Element) -> Iterator[Note]:
     for child in element:
-        text, citations = _flatten(child)
+        writer = _TextWriter()
+        writer.write(child)
+        text, citations = " ".join(writer.body().lines), writer.citations
         document, path = child.get("doc"), child.get("path")
         if text:
             if document or path:
@@ -203,97 +203,76 @@ def _notes(element: etree._Element) -> Iterator[Note]:
             yield Note(words, _OTHER_NOTE)
 
 
-@dataclass(slots=True)
-class _TextWriter:
-    """The text of a section while its paragraphs are visited."""
+class _TextWriter(Writer):
+    """Writes the text of a level or a note. `apart` are the elements that are left out."""
 
-    body: Body = field(default_factory=Body)
-    subsections: list[Subsection] = field(default_factory=list)
-    citations: list[Citation] = field(default_factory=list)
-    waiting: str = ""
-    """Labels and headings of paragraphs that are joined with the next text on the same line."""
+    def __init__(self, apart: Container[etree._Element | None] = ()) -> None:
+        super().__init__()
+        self.citations: list[Citation] = []
+        self._apart = apart
+        self._parts: dict[etree._Element, Subsection] = {}
+        """The paragraphs that are begun or will be, with their labels."""
+        self._cited: deque[etree._Element] = deque()
+        """The citations in the text since the last line."""
+        self._open: list[tuple[int, etree._Element]] = []
+        """Citations with their starts."""
 
-    def text(self, element: etree._Element) -> None:
-        tables = [element] if element.tag == "table" else []
-        if not tables:
-            self.line(*_flatten(element, tables))
-        for table in tables:
-            self.end()
-            self.body.table(build_table(table))
-
-    def line(self, text: str, citations: Sequence[Citation] = ()) -> None:
-        if text:
-            led, self.waiting = self.waiting, ""
-            at = self.body.write(led + text) + len(led)
-            self.citations += [replace(each, start=at + each.start, end=at + each.end) for each in citations]
-
-    def loose(self, words: str | None) -> None:
-        """Write text that is not in an element of its own."""
-        self.line(normalize_space(words or ""))
-
-    def lead(self, words: str) -> int:
-        """Put words at the start of the next line, and return their offset."""
-        at = self.body.next_start + len(self.waiting)
-        self.waiting += f"{words} "
-        return at
-
-    def end(self) -> None:
-        if self.waiting:
-            self.body.write(self.waiting[:-1])
-            self.waiting = ""
-
-    def para(self, element: etree._Element, path: tuple[str, ...]) -> None:
-        start = heading = None
-        outer = path
-        self.loose(element.text)
+    def divide(self, element: etree._Element, path: tuple[str, ...] = ()) -> None:
+        """Make each child of a level or paragraph a line, but the names of a paragraph the start of the next one."""
         for child in element:
-            if child.tag == "para":
-                self.para(child, path)
-            elif child.tag not in ("num", "prefix", "heading"):
-                self.text(child)
-            elif child.get("undesignated") != "true" and (words := _all(child)):
-                at = self.lead(words)
-                start = at if start is None else start
-                if child.tag == "num":
-                    path = (*path, words.strip("(). ") or words)
-                elif child.tag == "heading":
-                    heading = words
-            self.loose(child.tail)
-        if start is not None and path != outer:
+            if child in self._apart or child.tag in ("annotations", "table"):
+                continue
+            tag, child.tag = child.tag, "p"
+            if tag in _NAMES and element.tag == "p":
+                child.set("class", "incr0")
+            elif tag == "para":
+                nums = [each for each in child.iterfind("num") if each.get("undesignated") != "true"]
+                if nums:
+                    labels = [_all(each).strip("(). ") or _all(each) for each in nums]
+                    self._parts[child] = Subsection((*path, *labels), 0, 0, _words(child, "heading") or None)
+                else:
+                    self.divide(child, path)
+
+    def is_hidden(self, element: etree._Element) -> bool:
+        """Collect annotations as notes."""
+        if element.tag == "annotations":
+            self.body().notes += _notes(element)
+            return True
+        return element in self._apart or element.get("undesignated") == "true"
+
+    def enter(self, element: etree._Element) -> None:
+        """Begin a paragraph, or a citation."""
+        if (part := self._parts.get(element)) is not None:
+            start = self.body().next_start + sum(len(label) + 1 for label in self.labels)
+            self._parts[element] = replace(part, start=start)
+            self.divide(element, part.path)
+        elif element.tag == "cite":
+            self._cited.append(element)
+            self.run.append(_BEGIN)
+
+    def leave(self, element: etree._Element) -> None:
+        """End a paragraph, or a citation."""
+        if (part := self._parts.get(element)) is not None:
             self.end()
-            self.subsections.append(Subsection(path, start, self.body.length, heading))
+            self.body().items.append(replace(part, end=self.body().length))
+        elif element.tag == "cite":
+            self.run.append(_END)
 
-
-def _flatten(element: etree._Element, tables: list[etree._Element] | None = None) -> tuple[str, list[Citation]]:
-    """Flatten an element to one line, with its citations. The tables in it are added to `tables`, or are text."""
-    pieces: list[str] = []
-    cited: list[tuple[int, int, etree._Element]] = []
-
-    def walk(inner: etree._Element) -> None:
-        pieces.append(inner.text or "")
-        for child in inner:
-            gap = " " if child.tag in BLOCKS else ""
-            if child.tag == "table" and tables is not None:
-                tables.append(child)
+    def take(self, text: str, element: etree._Element) -> bool:
+        """Write a line with its citations."""
+        line, start = "", self.body().next_start
+        self._open = [(0, cited) for _, cited in self._open]  # begun on an earlier line
+        for piece in _MARKS.split(text):
+            if piece == _BEGIN:
+                self._open.append((len(line), self._cited.popleft()))
+            elif piece == _END:
+                first, cited = self._open.pop()
+                path, document = cited.get("path"), cited.get("doc")
+                end = start + len(line.rstrip())
+                if (length := len(line[first:].strip())) and (path or document):
+                    self.citations.append(Citation(end - length, end, path, document))
             else:
-                first = len(pieces)
-                pieces.append(gap if len(child) or child.text else child.get(_VALUE) or gap)
-                walk(child)
-                if child.tag == "cite" and (child.get("path") or child.get("doc")):
-                    cited.append((first, len(pieces), child))
-            pieces.append(gap + (child.tail or ""))
-
-    walk(element)
-    ends = [0]
-    """Length of the text up to each piece."""
-    apart = False
-    for piece in pieces:
-        length = len(normalize_space(piece))
-        apart = ends[-1] > 0 and (apart or piece[:1].isspace())
-        ends.append(ends[-1] + (length + apart if length else 0))
-        apart = piece[-1:].isspace() if length else apart
-    citations = []
-    for first, last, child in cited:
-        if length := len(normalize_space("".join(pieces[first:last]))):
-            citations.append(Citation(ends[last] - length, ends[last], child.get("path"), child.get("doc")))
-    return normalize_space("".join(pieces)), citations
+                line += piece.removeprefix(" ") if line[-1:] in ("", " ") else piece
+        if line.strip():
+            self.body().write(line.rstrip())
+        return True

@@ -128,17 +128,17 @@ class _HtmlReader(Writer):
         """The body of the current level."""
         return self._body if self.current is None else self.current.body
 
-    def enter(self, section: etree._Element) -> None:
+    def enter(self, element: etree._Element) -> None:
         """Begin a ``<section>``. One without a heading opens its level."""
-        if section in self.held:
+        if element in self.held:
             self.outer.append(self.current)
-            if section in self.opening:
-                self.drafts.warnings.append(f"{_called(section)}, has no heading with a number.")
-                self.open(section)
+            if element in self.opening:
+                self.drafts.warnings.append(f"{_called(element)}, has no heading with a number.")
+                self.open(element)
 
-    def leave(self, section: etree._Element) -> None:
+    def leave(self, element: etree._Element) -> None:
         """Return to the level around a ``<section>``."""
-        if section in self.held:
+        if element in self.held:
             self.current = self.outer.pop() or self.current
 
     def is_layout(self, table: etree._Element) -> bool:

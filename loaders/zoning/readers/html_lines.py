@@ -13,8 +13,8 @@ from lxml import etree
 
 from loaders.readers.html import BLOCKS, HIDDEN
 from loaders.readers.html_tree import build_table, list_label, normalize_space, number_items
-from loaders.zoning.readers.code_model import Note
-from loaders.zoning.readers.outline import Item, find_label_end
+from loaders.zoning.readers.code_model import Note, Subsection
+from loaders.zoning.readers.outline import find_label_end
 from loaders.zoning.readers.text_builder import Body
 
 _NOTES: Final = {
@@ -26,6 +26,7 @@ _NOTES: Final = {
     "refother": "Reference",
 }
 """Kinds of notes, by the prefix of their paragraph's class, in the markup of Municode."""
+_LISTS: Final = ("ul", "ol")
 _BULLETS: Final = "•◦▪–·"
 """By depth."""
 _LABEL: Final = re.compile(r"incr\d{1,2}")
@@ -37,14 +38,20 @@ class Writer:
 
     def __init__(self) -> None:
         self._body = Body()
-        self._labels: list[str] = []
+        self.labels: list[str] = []
         """Labels of the paragraph that follows."""
+        self._items: dict[etree._Element, str] = {}
+        """Labels that a browser gives to the items of the open lists."""
         self._path: tuple[str, ...] = ()
-        """Labels of the open items of lists."""
+        """Labels of the open items."""
+        self._begun: list[tuple[Body, int]] = []
+        """Body of each of these, and where its first line starts."""
         self._depth = 0
         """Number of open lists, one of them in another."""
         self._bullet = ""
         """Bullet of the open item, until its first line."""
+        self.run: list[str] = []
+        """Text since the last line."""
 
     def body(self) -> Body:
         """Get the current body."""
@@ -54,26 +61,24 @@ class Writer:
         """Receive a line and the element that contains it, and return whether it is consumed."""
         return False
 
-    def enter(self, section: etree._Element) -> None:
-        """Called at the start of a ``<section>``."""
+    def enter(self, element: etree._Element) -> None:
+        """Called at the start of an element."""
 
-    def leave(self, section: etree._Element) -> None:
-        """Called at the end of a ``<section>``."""
+    def leave(self, element: etree._Element) -> None:
+        """Called at the end of an element."""
+
+    def is_hidden(self, element: etree._Element) -> bool:
+        """Check whether an element is left out."""
+        return element.tag in HIDDEN
 
     def is_layout(self, table: etree._Element) -> bool:
         """Check whether a table is used for page layout, with sections in it."""
         return False
 
-    def write(self, root: etree._Element) -> None:
-        """Write all content of an element."""
-        self._inside(root)
-        if self._labels:
-            self.body().add(" ".join(self._labels))
-
-    def _lines(self, run: list[str], element: etree._Element) -> None:
+    def _lines(self, element: etree._Element) -> None:
         """Write the text collected between two blocks, which is a paragraph of its own."""
-        text = "".join(run)
-        run.clear()
+        text = "".join(self.run)
+        self.run.clear()
         for part in text.split("\v"):
             if words := normalize_space(part):
                 self._line(words, element)
@@ -84,72 +89,69 @@ class Writer:
         if kind is not None:
             self.body().notes.append(Note(text, kind))
         elif any(_LABEL.fullmatch(each) for each in styles):
-            self._labels.append(text)
+            self.labels.append(text)
         else:
-            text = " ".join((*self._labels, text))
-            self._labels.clear()
+            text = " ".join((*self.labels, text)).rstrip()
+            self.labels.clear()
             bullet, self._bullet = self._bullet, ""
             if not self.take(text, element):
                 self.body().add(text, "" if find_label_end(text, 0, len(text)) else bullet)
 
-    def _inside(self, root: etree._Element) -> None:
-        run: list[str] = []
+    def write(self, root: etree._Element) -> None:
+        """Write all content of an element."""
         walk = etree.iterwalk(root, events=("start", "end"))
         around = [root]
         for event, element in walk:
             tag = element.tag
             if tag in BLOCKS:
-                self._lines(run, element if event == "end" else around[-1])
+                self._lines(element if event == "end" else around[-1])
             if event == "end":
                 around.pop()
-                self._depth -= tag == "ul" and self._depth > 0
-                self._bullet = "" if tag == "li" else self._bullet
-                if tag == "section":
-                    self.leave(element)
+                self._depth -= tag in _LISTS and self._depth > 0
+                if tag == "li":
+                    self._end_item(element)
+                self.leave(element)
                 if element is not root:
-                    run.append(element.tail or "")
+                    self.run.append(element.tail or "")
                 continue
             around.append(element)
-            if tag == "ul":
-                self._depth += self._is_nested(element)
-            if tag == "li" and element is not root:
-                self._bullet = self._get_bullet() if around[-2].tag == "ul" else ""
-            if tag in HIDDEN:
+            if tag in _LISTS:
+                self._depth += self._depth > 0 or next(element.iterdescendants(*_LISTS), None) is not None
+            if tag == "ol":
+                kind = element.get("type") or "1"
+                for item, number in number_items(element).items():
+                    self._items[item] = list_label(item.get("type") or kind, number)
+            if tag == "li":
+                self._begin_item(element)
+            if self.is_hidden(element):
                 walk.skip_subtree()
             elif tag == "br":
-                run.append("\v")
+                self.run.append("\v")
             elif tag == "table" and not self.is_layout(element):
+                self.end()
                 self.body().table(build_table(element))
                 walk.skip_subtree()
-            elif tag == "ol":
-                self._numbered(element)
-                walk.skip_subtree()
             else:
-                if tag == "section":
-                    self.enter(element)
-                run.append(element.text or "")
-        self._lines(run, root)
+                self.enter(element)
+                self.run.append(element.text or "")
+        self._lines(root)
+        self.end()
 
-    def _is_nested(self, element: etree._Element) -> bool:
-        return self._depth > 0 or any(element.find(f".//{tag}") is not None for tag in ("ul", "ol"))
+    def end(self) -> None:
+        """Write the labels that no paragraph has followed."""
+        if self.labels:
+            self._line("", etree.Element("p"))
 
-    def _get_bullet(self) -> str:
-        return f"{_BULLETS[: self._depth][-1]} " if self._depth else ""
+    def _begin_item(self, item: etree._Element) -> None:
+        self._bullet = f"{_BULLETS[: self._depth][-1]} " if self._depth else ""
+        if (label := self._items.get(item)) is not None:
+            self._path = (*self._path, label)
+            self._begun.append((self.body(), self.body().next_start))
 
-    def _numbered(self, element: etree._Element) -> None:
-        """Write a list that a browser numbers, and record the label of each item."""
-        numbers, outer, depth = number_items(element), self._path, self._depth
-        self._depth += self._is_nested(element)
-        self._lines([element.text or ""], element)
-        for child in element:
-            body = self.body()
-            first, count, at = body.next_start, len(body.lines), len(body.items)
-            if child.tag == "li":
-                label = list_label(child.get("type") or element.get("type") or "1", numbers[child])
-                self._path, self._bullet = (*outer, label), self._get_bullet()
-            self._inside(child)
-            if child.tag == "li" and self.body() is body and len(body.lines) > count:
-                body.items.insert(at, Item(self._path, first, body.length))
-            self._path = outer
-            self._lines([child.tail or ""], element)
-        self._depth = depth
+    def _end_item(self, item: etree._Element) -> None:
+        self._bullet = ""
+        if item in self._items:
+            body, start = self._begun.pop()
+            if self.body() is body and body.length > start:
+                body.items.append(Subsection(self._path, start, body.length))
+            self._path = self._path[:-1]

@@ -31,16 +31,6 @@ Meaning = tuple[str, float]
 """A label in a sequence: which sequence, and the place in it. An inserted label (1A, a-1) is between two places."""
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """An item of a numbered list whose markup gives its label, with its offsets."""
-
-    path: tuple[str, ...]
-    """Labels of the lists that contain it, outermost first."""
-    start: int
-    end: int
-
-
 @dataclass(slots=True)
 class _Open:
     style: str
@@ -97,11 +87,11 @@ def _tokens(lines: Sequence[tuple[int, str]]) -> Iterator[_Token]:
             at = match.end()
 
 
-def find_parts(lines: Sequence[tuple[int, str]], end: int, items: Sequence[Item] = ()) -> Sequence[Subsection]:
+def find_parts(lines: Sequence[tuple[int, str]], end: int, items: Sequence[Subsection] = ()) -> Sequence[Subsection]:
     """Find the labelled parts of a text of length `end` from its non-empty lines, each with its offset.
 
     A part ends at the next label of its own level or of a higher one. A label that neither continues nor starts a
-    sequence is ignored. Do not pass lines of tables.
+    sequence is ignored. Do not pass lines of tables. `items` are the parts whose markup gives their labels.
     """
     tokens = list(_tokens(lines))
     if items:
@@ -110,17 +100,17 @@ def find_parts(lines: Sequence[tuple[int, str]], end: int, items: Sequence[Item]
     if not tokens and not items:
         return ()
     stack: list[_Open] = []
-    found: list[tuple[tuple[str, ...], int, int]] = []
-    waiting = sorted(items, key=lambda item: (item.start, -item.end))[::-1]
+    found: list[Subsection] = []
+    waiting = sorted(items, key=lambda item: (item.start, len(item.path)))[::-1]
 
     def close(depth: int, at: int) -> None:
-        found.extend((each.path, each.start, at) for each in stack[depth:])
+        found.extend(Subsection(each.path, each.start, at) for each in stack[depth:])
         del stack[depth:]
 
     def give(until: int) -> None:
         while waiting and waiting[-1].start < until:
             item = waiting.pop()
-            found.append(((stack[-1].path if stack else ()) + item.path, item.start, item.end))
+            found.append(replace(item, path=(stack[-1].path if stack else ()) + item.path))
 
     for token, following in zip_longest(tokens, tokens[1:]):
         give(token.start)
@@ -132,9 +122,7 @@ def find_parts(lines: Sequence[tuple[int, str]], end: int, items: Sequence[Item]
         stack.append(_Open(style, place, ((stack[-1].path if stack else ()) + (token.label,)), token.start))
     give(end + 1)
     close(0, end)
-    return make_unique(
-        Subsection(path, start, last) for path, start, last in sorted(found, key=lambda x: (x[1], -x[2]))
-    )
+    return _make_unique(sorted(found, key=lambda part: (part.start, -part.end)))
 
 
 def _place(token: _Token, following: _Token | None, stack: Sequence[_Open]) -> tuple[int, Meaning] | None:
@@ -162,7 +150,7 @@ def _place(token: _Token, following: _Token | None, stack: Sequence[_Open]) -> t
     return None
 
 
-def make_unique(subsections: Iterable[Subsection]) -> Sequence[Subsection]:
+def _make_unique(subsections: Iterable[Subsection]) -> Sequence[Subsection]:
     """Make paths unique, for subsections in text order: a path that recurs gets ``~2``."""
     seen: Counter[tuple[str, ...]] = Counter()
     given: list[Subsection] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from loaders.readers import history_notes
 from loaders.readers.html_tree import Written, WrittenTable
 from loaders.zoning.readers.code_model import Cell, Citation, Note, Subsection, Table
-from loaders.zoning.readers.outline import Item, find_parts
+from loaders.zoning.readers.outline import find_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Body:
     lines: list[str] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    items: list[Item] = field(default_factory=list)
+    items: list[Subsection] = field(default_factory=list)
+    """Parts whose markup gives their labels."""
     length: int = 0
     _starts: list[tuple[int, str]] = field(default_factory=list)
     _below: str | None = None
