@@ -7,7 +7,7 @@ selected sentence must be readable on its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from kg.text import find_sentence_ends
@@ -18,23 +18,27 @@ LONGEST: Final = 700
 LEFT_OUT: Final = " [...]"
 """Marks the omitted rest of a sentence."""
 
-_LABEL: Final = re.compile(r"(?:\(\w{1,5}\)|\w{1,3}[.)])\s+")
-_LABELS: Final = re.compile(rf"\s*(?:{_LABEL.pattern})+")
-_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_LABEL: Final = r"(?:(?:\(\w{1,5}\)|\w{1,3}[.)])[^\S\n]+)"
+_LABELS: Final = re.compile(rf"\s*{_LABEL}+")
 _CELLS: Final = " | "
 _GOES_ON: Final = re.compile(r"[^\W\dA-Z_]|[§\])},;:.%&]")
 """Characters that cannot start a sentence: a lower-case letter, a section sign, a closing mark."""
+_ITEM: Final = r"[^\S\n]*\n(?:[^\n.]|\.(?=\d))*"
+_ITEM_END: Final = r"(?:[;,]|\b(?:and|or))"
+_LISTED: Final = re.compile(
+    rf"(?:(?<=[:—–])(?={_ITEM}{_ITEM_END}\s*$)|(?:(?<=[;,])|(?<=\band)|(?<=\bor))(?={_ITEM}\.?$))\s*\n\s*{_LABEL}*",
+    re.MULTILINE,
+)
+"""The break before an item of a list whose items end in semicolons or commas."""
 _WHOLE: Final = re.compile(r"[.!?][\"'”’)\]]*$")
-_LEADS: Final = (":", "—", "–")
-_ITEM_ENDS: Final = re.compile(r"(?:[;,]|(?<!\s)\s++(?:and/or|and|or))$")
 _HALF: Final = re.compile(r"(?:shall|means?|must|may|is|are|was|were|has|have|includes?|and|or)\b[^?]*$", re.IGNORECASE)
 """A sentence without a subject; a question may begin so."""
-_VERBS: Final = to_word_set("is are was were shall may must will can has have does means includes applies requires")
-_FEWEST_WORDS: Final = 4
-"""Minimum words of a sentence without one of these verbs."""
-_HEADING_WORDS: Final = range(2, 9)
-_SMALL: Final = 3
-"""Maximum letters of words that titles do not capitalize."""
+_VERBS: Final = to_word_set(
+    "is are was were be shall may must will can has have does do means includes applies apply requires require allows "
+    "allow permits permit provides provide prohibits prohibit contains contain establishes establish regulates "
+    "identifies governs govern grants needs need refer see"
+)
+"""A statement has one of them; an item of a list mostly has none."""
 
 
 def split_sentences(text: str) -> Iterator[str]:
@@ -53,20 +57,12 @@ def find_key_sentences(text: str) -> list[str]:
     """Find the distinct sentences of `text` that can summarize it, without their labels.
 
     A list forms one sentence with its introduction. Whole sentences of at most `LONGEST` code points are preferred to
-    longer ones, which are cut, and these to fragments. Table rows are skipped.
+    longer ones, which are cut, and these to headings and other fragments. Table rows are skipped.
     """
-    found = list(dict.fromkeys(each for each in _statements(text) if _WORD.search(each) and _CELLS not in each))
-    whole = [each for each in found if is_whole(each)]
-    fragments = [each for each in found if not _is_heading(each)]
-    return [shorten(each) for each in [each for each in whole if len(each) <= LONGEST] or whole or fragments or found]
-
-
-def is_whole(sentence: str) -> bool:
-    """Check whether this is a readable sentence: not a heading, a list item or a table row."""
-    is_part = _CELLS in sentence or LEFT_OUT in sentence or _GOES_ON.match(sentence) or _HALF.match(sentence)
-    words = sentence.casefold().split()
-    says = len(words) >= _FEWEST_WORDS or not _VERBS.isdisjoint(words)
-    return bool(_WHOLE.search(sentence)) and says and not is_part and not _is_heading(sentence)
+    split = (_strip_labels(each) for each in split_sentences(_LISTED.sub(" ", text)))
+    found = list(dict.fromkeys(each for each in split if any(map(str.isalpha, each)) and _CELLS not in each))
+    whole = [each for each in found if _is_whole(each)]
+    return [shorten(each) for each in [each for each in whole if len(each) <= LONGEST] or whole or found]
 
 
 def shorten(sentence: str, longest: int = LONGEST) -> str:
@@ -77,40 +73,12 @@ def shorten(sentence: str, longest: int = LONGEST) -> str:
     return sentence[: next((cut for cut in cuts if cut > 0), longest)] + LEFT_OUT
 
 
-def _statements(text: str) -> Iterator[str]:
-    """Yield sentences without labels, and lists together with their introduction."""
-    lines = [[_strip_labels(each) for each in split_sentences(line)] for line in text.split("\n") if line.strip()]
-    place = 0
-    while place < len(lines):
-        *before, last = lines[place]
-        place += 1
-        yield from before
-        if last.endswith(_LEADS):
-            items = _find_list_items(lines, place)
-            place += len(items)
-            last = " ".join([last, *items])
-        yield last
-
-
-def _find_list_items(lines: Sequence[Sequence[str]], start: int) -> list[str]:
-    """Find the items of a list that starts at a line and completes the sentence before it."""
-    found: list[str] = []
-    for line in lines[start:]:
-        if len(line) != 1 or line[0].endswith(_LEADS):
-            return []
-        found += line
-        if _ITEM_ENDS.search(line[0]) is None:
-            return found if len(found) > 1 and _WHOLE.search(line[0]) else []
-    return []
-
-
-def _is_heading(sentence: str) -> bool:
-    """Check whether this is a heading that runs into the text: a few words, all longer ones capitalized."""
-    words = sentence.rstrip(".:").split()
-    return len(words) in _HEADING_WORDS and not any(word[0].islower() for word in words if len(word) > _SMALL)
+def _is_whole(sentence: str) -> bool:
+    """Check whether this is a readable sentence: not a heading, a list item or the beginning of one."""
+    is_part = LEFT_OUT in sentence or _GOES_ON.match(sentence) or _HALF.match(sentence)
+    return bool(_WHOLE.search(sentence)) and not is_part and not _VERBS.isdisjoint(sentence.casefold().split())
 
 
 def _strip_labels(sentence: str) -> str:
-    while (label := _LABEL.match(sentence)) and label.end() < len(sentence):
-        sentence = sentence[label.end() :]
-    return sentence
+    label = _LABELS.match(sentence)
+    return sentence if label is None else sentence[label.end() :] or sentence

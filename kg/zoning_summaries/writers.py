@@ -22,7 +22,7 @@ from kg.zoning_summaries.sentence_selection import find_key_sentences, shorten
 
 Mode = Literal["extractive", "chat"]
 
-RECIPE: Final = "3: maximal marginal relevance 0.7 to the mean of the sentences and half the heading, in order"
+RECIPE: Final = "4: maximal marginal relevance 0.7 to the mean of the sentences and half the heading, in order"
 """How sentences are chosen. Its hash is stored: a change causes every extract to be rebuilt."""
 CANDIDATES: Final = 160
 """Maximum sentences of a section that are compared, spread evenly over it."""

@@ -13,7 +13,6 @@ from kg.zoning_summaries.sentence_selection import (
     LEFT_OUT,
     LONGEST,
     find_key_sentences,
-    is_whole,
     shorten,
     split_sentences,
 )
@@ -64,7 +63,8 @@ def test_no_character_but_blanks_is_lost_or_made_up(text: str) -> None:
         # Where there is nothing else, what there is stands.
         ("Repealed.", ["Repealed."]),
         ("wood | 5\nstone | 6", []),
-        ("wood and stone;\n(b) clay;", ["wood and stone;", "clay;"]),
+        ("wood and stone;\n(b) clay;", ["wood and stone; clay;"]),
+        ("It is so.\nThese are not allowed:\nPiers of wood or of stone.", ["It is so."]),
         ("12 | 5", []),
     ],
 )
@@ -78,7 +78,7 @@ def test_a_whole_sentence_is_cut_only_where_there_is_no_shorter_one() -> None:
     [cut] = find_key_sentences(long)
     assert cut.endswith(LEFT_OUT)
     assert len(cut) <= LONGEST + len(LEFT_OUT)
-    assert not is_whole(cut)
+    assert find_key_sentences(f"{cut}\nA pier is short.") == ["A pier is short."]
     assert shorten("short") == "short"
 
 
