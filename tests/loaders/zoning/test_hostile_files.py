@@ -182,11 +182,9 @@ def test_a_text_goes_with_the_page_of_its_name_only_where_that_is_near(tmp_path:
     for name in ("elm/code.html", "elm/text/code.txt", "oak/code.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("w")
-    (tmp_path / "oak" / "toc_other.json").write_text('{"sections": [{"id": "1", "label": "1-1 A"}]}')
     found = input_files.find_codes(sorted(each for each in tmp_path.rglob("*") if each.is_file()))
     assert [each.path.relative_to(tmp_path).as_posix() for each in found.inputs] == ["elm/code.html", "oak/code.txt"]
     assert [each for each in found.warnings if "elm/text/code.txt: " in each]
-    assert [each for each in found.warnings if "oak/toc_other.json: " in each]
 
 
 def test_words_that_no_element_of_the_schema_holds_are_kept(tmp_path: Path) -> None:
