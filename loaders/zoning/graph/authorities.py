@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -190,7 +190,7 @@ class Authorities:
             self.graphs.setdefault(place, described)
         return iri
 
-    def code(self, scheme: str, code: str, known: frozenset[str]) -> NamedNode:
+    def code(self, scheme: str, code: str, known: Collection[str]) -> NamedNode:
         """Get the IRI of a code in a code list. A code that the ontology does not describe gets a graph of its own."""
         iri = mint("code", scheme, code)
         if code not in known:

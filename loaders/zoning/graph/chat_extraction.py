@@ -28,8 +28,8 @@ from kg.zoning_summaries.writers import open_chat
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.permission_levels import level_of
 from loaders.zoning.graph.ingest import Exclusive, commit_readings
-from loaders.zoning.graph.readings import Checks, Claim, Kind, Reading, load_readings
-from loaders.zoning.graph.rule_quads import STANDARD_TYPES
+from loaders.zoning.graph.readings import Checks, Claim, Reading, load_readings
+from loaders.zoning.graph.rule_quads import STANDARD_TYPES, RuleKind
 from loaders.zoning.readers.code_model import Section
 
 Mode = Literal["chat", "rules"]
@@ -46,7 +46,7 @@ MAX_ANSWER: Final = 100_000
 """Maximum characters of an answer."""
 MAX_TOKENS: Final = 4_000
 """Maximum tokens of an answer."""
-_LISTS: Final[Mapping[str, Kind]] = {
+_LISTS: Final[Mapping[str, RuleKind]] = {
     "permissions": "permission", "standards": "standard", "definitions": "definition",
 }  # fmt: skip
 # Its hash is stored with every reading: a change causes every section to be asked again.
@@ -244,7 +244,7 @@ class _Extraction:
             self.report.refused += len(claims) - len(passed)
             self.report.waiting -= 1
 
-    def _check(self, kind: Kind, entry: object, section: Section) -> Claim | None:
+    def _check(self, kind: RuleKind, entry: object, section: Section) -> Claim | None:
         try:
             return self.checks.check(kind, entry, section) if isinstance(entry, dict) else None
         except RecordError:
@@ -298,7 +298,7 @@ def build_question(checks: Checks, section: Section, window: str) -> str:
     )
 
 
-def _parse_answer(answer: str) -> Sequence[tuple[Kind, object]]:
+def _parse_answer(answer: str) -> Sequence[tuple[RuleKind, object]]:
     """Parse an answer into entries. Raises InvalidInputError for one that is not a JSON object."""
     start, end = answer.find("{"), answer.rfind("}")
     try:

@@ -465,34 +465,35 @@ def build_rules(
             )
     for term in _bounded(facts.definitions, "definitions", section.key, rules.quads):
         words = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
-        rules.definition(term.term, term.text, section=iri, evidence=words)
+        rules.add_rule("definition", words, prefLabel=term.term, definition=term.text, definedIn=iri)
     for permission in _bounded(facts.permissions, "permissions", section.key, rules.quads):
         review = resolve_words(permission.review, index, section.key, state) if permission.review else None
-        rules.permission(
-            rules.district(permission.district),
-            shared.land_use(permission.use),
-            permission.raw_level,
-            permission.level,
-            conditions=permission.conditions,
-            review=None if review is None else shared.section(review),
-            section=iri,
-            column=permission.group or None,
-            evidence=evidence(permission.start, permission.end, permission.confidence, permission.method),
+        rules.add_rule(
+            "permission",
+            evidence(permission.start, permission.end, permission.confidence, permission.method),
+            district=rules.district(permission.district),
+            landUse=shared.land_use(permission.use),
+            rawLevel=permission.raw_level,
+            permissionLevel=permission.level,
+            condition=tuple(permission.conditions),
+            reviewSection=None if review is None else shared.section(review),
+            definedIn=iri,
+            recordedIn=permission.group or None,
         )
     for standard in _bounded(facts.standards, "standards", section.key, rules.quads):
         for code in standard.districts or (None,):
-            rules.standard(
-                None if code is None else rules.district(code),
-                standard.type or UNNAMED,
-                standard.raw,
+            rules.add_rule(
+                "standard",
+                evidence(standard.start, standard.end, standard.confidence, standard.method),
+                (standard.value, None if standard.unit is None else unit(standard.unit)),
+                district=None if code is None else rules.district(code),
+                standardType=standard.type or UNNAMED,
+                rawValue=standard.raw,
                 bound=standard.bound,
-                value=standard.value,
-                measure=None if standard.unit is None else unit(standard.unit),
-                applies_to=standard.applies_to,
-                conditions=standard.conditions,
-                section=iri,
-                column=standard.raw_type,
-                evidence=evidence(standard.start, standard.end, standard.confidence, standard.method),
+                appliesTo=standard.applies_to,
+                condition=tuple(standard.conditions),
+                definedIn=iri,
+                recordedIn=standard.raw_type,
             )
     return rules.quads
 

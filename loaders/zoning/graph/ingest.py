@@ -54,15 +54,14 @@ from loaders.zoning.graph.readings import (
     get_reading_graph,
     load_readings,
 )
-from loaders.zoning.graph.readings import Kind as ClaimKind
-from loaders.zoning.graph.rule_quads import Entry
+from loaders.zoning.graph.rule_quads import Entry, RuleKind
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
 from loaders.zoning.graph.stored_codes import Code as StoredCode
 from loaders.zoning.graph.stored_codes import Codes
 from loaders.zoning.readers.code_model import DOMAIN, VERSION, Code, Section
 from loaders.zoning.readers.json_entries import parse_section
 
-Kind = ClaimKind | Literal["section"]
+Kind = RuleKind | Literal["section"]
 
 _ANY: Final = {"section_ref": 500, "quotations": 100_000}
 FIELDS: Final[Mapping[Kind, Mapping[str, int]]] = {
@@ -171,7 +170,7 @@ class _Received:
         return {number: get_reading_graph(name, *place) for number, place in now.items() if place[0] not in failed}
 
 
-def _subject(kind: ClaimKind, entry: Entry) -> tuple[str, ...]:
+def _subject(kind: RuleKind, entry: Entry) -> tuple[str, ...]:
     """The subject of an entry. A later entry with the same subject replaces it."""
     *where, about = (str(getattr(entry, name)) for name in SUBJECTS[kind])
     return *where, " ".join(about.split()).casefold(), (entry.section_ref or "").strip()

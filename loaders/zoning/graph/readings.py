@@ -15,7 +15,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Self
 
 from pyoxigraph import NamedNode, Quad
 
@@ -32,19 +32,18 @@ from loaders.zoning.extraction import permission_levels
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities, Property, describe
-from loaders.zoning.graph.rule_quads import Entry, Rules, level_of, quantity_of
+from loaders.zoning.graph.rule_quads import Entry, RuleKind, Rules, level_of, quantity_of
 from loaders.zoning.graph.stored_codes import Code, Codes, key_of, load_stated
 from loaders.zoning.readers.code_model import Definition, DimensionalStandard, Section, UsePermission
 from loaders.zoning.readers.json_entries import parse_definition, parse_permission, parse_standard
 
-Kind = Literal["permission", "standard", "definition"]
-PARSERS: Final[Mapping[Kind, Callable[[Mapping[str, Any]], Entry]]] = {
+PARSERS: Final[Mapping[RuleKind, Callable[[Mapping[str, Any]], Entry]]] = {
     "permission": parse_permission,
     "standard": parse_standard,
     "definition": parse_definition,
 }
 
-SUBJECTS: Final[Mapping[Kind, Sequence[str]]] = {
+SUBJECTS: Final[Mapping[RuleKind, Sequence[str]]] = {
     "permission": ("district", "use"),
     "standard": ("district", "standard_type"),
     "definition": ("term",),
@@ -74,7 +73,7 @@ SELECT ?section ?method ?prompt ?input ?proposals WHERE {
 class Claim:
     """An entry that passed `Checks.check`, with the offsets of its quotations in the section's text."""
 
-    kind: Kind
+    kind: RuleKind
     entry: Mapping[str, Any]
     spans: Sequence[tuple[int, int]]
 
@@ -134,7 +133,7 @@ class Checks:
         known = load_stated(kg.store, name).merge(code.districts)
         return cls(code, known, code.find_scopes(known))
 
-    def check(self, kind: Kind, entry: Mapping[str, Any], section: Section) -> Claim:
+    def check(self, kind: RuleKind, entry: Mapping[str, Any], section: Section) -> Claim:
         """Check an entry against the text of its section. Raises RecordError with the fault and the valid form."""
         given = entry.get("quotations")
         if not isinstance(given, list) or not 0 < len(given) <= MOST_QUOTATIONS:

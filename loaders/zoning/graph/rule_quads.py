@@ -7,14 +7,15 @@ confidence. The IRI of a rule is a hash of its graph and content.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Final
+from typing import Final, Literal
 
-from pyoxigraph import Literal, NamedNode, Quad
+from pyoxigraph import Literal as Text
+from pyoxigraph import NamedNode, Quad
 
-from kg.vocabulary import BASE, KG, QUDT, RDF, SKOS, UNIT, XSD, Kind, mint, mint_part, sha256
+from kg.vocabulary import BASE, KG, QUDT, RDF, SKOS, UNIT, XSD, mint, mint_part, sha256
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
 from loaders.zoning.extraction import measures, permission_levels
 from loaders.zoning.extraction.dimensions import STOREY, find_type, type_in_unit
@@ -55,6 +56,20 @@ UNITS: Final = {
 }  # fmt: skip
 """The units of lists by local name in QUDT or in our own list, with words for them in addition to those of texts."""
 
+RuleKind = Literal["permission", "standard", "definition"]
+_RULES: Final[Mapping[RuleKind, tuple[NamedNode, str]]] = {
+    "permission": (
+        KG.UsePermission,
+        "district landUse rawLevel permissionLevel condition reviewSection definedIn recordedIn",
+    ),
+    "standard": (
+        KG.DimensionalStandard,
+        "district standardType rawValue bound rawUnit appliesTo condition definedIn recordedIn",
+    ),
+    "definition": (KG.Definition, "prefLabel definition definedIn"),
+}
+"""The class and the properties of a rule of each kind. They identify it, in this order."""
+
 STANDARD_TYPES: Final = frozenset(
     re.findall(
         r"\S+",
@@ -68,6 +83,11 @@ STANDARD_TYPES: Final = frozenset(
 
 UNNAMED: Final = "unnamed"
 """The type of a standard whose dimension no words name, or only words that are not understood."""
+_CODE_LISTS: Final[Mapping[str, Collection[str]]] = {
+    "permissionLevel": LEVELS, "bound": ("min", "max"), "standardType": STANDARD_TYPES,
+}  # fmt: skip
+"""The properties whose values are of a code list, each with the codes that the ontology describes."""
+_OF_SKOS: Final = {"prefLabel": SKOS.prefLabel, "definition": SKOS.definition}
 _LEVEL_OF: Final = {word: level for level, words in LEVELS.items() for word in (level.casefold(), *words)}
 _UNIT_OF: Final = {word: unit for unit, words in UNITS.items() for word in (unit.casefold(), *words)}
 _OWN_UNITS: Final = BASE + "vocab/unit/"
@@ -148,116 +168,68 @@ class Rules:
         self, entry: Entry, section: Callable[[str | None], NamedNode | None], evidence: Sequence[Evidence] = ()
     ) -> None:
         """Add an entry of a list. `section` finds the IRI of a reference. Raises RecordError for an empty name."""
+        defined_in = section(entry.section_ref)
         match entry:
             case UsePermission():
-                self.permission(
-                    self.district(entry.district),
-                    self.shared.land_use(entry.use),
-                    entry.permission,
-                    level_of(entry.permission),
-                    conditions=entry.conditions,
-                    review=section(entry.review_section),
-                    section=section(entry.section_ref),
-                    evidence=evidence,
+                self.add_rule(
+                    "permission",
+                    evidence,
+                    district=self.district(entry.district),
+                    landUse=self.shared.land_use(entry.use),
+                    rawLevel=entry.permission,
+                    permissionLevel=level_of(entry.permission),
+                    condition=tuple(entry.conditions),
+                    reviewSection=section(entry.review_section),
+                    definedIn=defined_in,
                 )
             case DimensionalStandard():
                 kind, bound = type_and_bound(entry.standard_type)
                 value, measure = quantity_of(entry.value, entry.unit)
-                self.standard(
-                    self.district(entry.district),
-                    type_in_unit(kind, STOREY) if measure == unit(STOREY) else kind,
-                    entry.value,
+                self.add_rule(
+                    "standard",
+                    evidence,
+                    (value, measure),
+                    district=self.district(entry.district),
+                    standardType=type_in_unit(kind, STOREY) if measure == unit(STOREY) else kind,
+                    rawValue=entry.value,
                     bound=bound,
-                    value=value,
-                    measure=measure,
-                    raw_unit=entry.unit or None,
-                    section=section(entry.section_ref),
-                    column=entry.standard_type,
-                    evidence=evidence,
+                    rawUnit=entry.unit or None,
+                    definedIn=defined_in,
+                    recordedIn=entry.standard_type,
                 )
             case Definition():
-                self.definition(
-                    entry.term, entry.definition_text, section=section(entry.section_ref), evidence=evidence
+                self.add_rule(
+                    "definition", evidence, prefLabel=entry.term, definition=entry.definition_text, definedIn=defined_in
                 )
 
-    def permission(
+    def add_rule(
         self,
-        district: NamedNode,
-        use: NamedNode,
-        raw: str,
-        level: str | None,
-        *,
-        conditions: Iterable[str] = (),
-        review: NamedNode | None = None,
-        section: NamedNode | None = None,
-        column: str | None = None,
+        kind: RuleKind,
         evidence: Sequence[Evidence] = (),
+        quantity: tuple[Decimal | None, NamedNode | None] = (None, None),
+        **said: str | NamedNode | tuple[str, ...] | None,
     ) -> None:
-        """Add the level at which a district permits a use."""
-        conditions = tuple(conditions)
-        said: Sequence[Property] = [
-            (RDF.type, KG.UsePermission),
-            (KG.district, district),
-            (KG.landUse, use),
-            (KG.rawLevel, raw),
-            (KG.permissionLevel, None if level is None else mint("code", "permissionLevel", level)),
-            *((KG.condition, condition) for condition in conditions),
-            (KG.reviewSection, review),
-            (KG.definedIn, section),
-            (KG.recordedIn, column),
-        ]
-        node = self._node("permission", district, use, raw, level, conditions, review, section, column)
-        self.add(node, said, evidence)
-
-    def standard(
-        self,
-        district: NamedNode | None,
-        kind: str,
-        raw: str,
-        *,
-        bound: str | None = None,
-        value: Decimal | None = None,
-        measure: NamedNode | None = None,
-        raw_unit: str | None = None,
-        applies_to: str | None = None,
-        conditions: Iterable[str] = (),
-        section: NamedNode | None = None,
-        column: str | None = None,
-        evidence: Sequence[Evidence] = (),
-    ) -> None:
-        """Add a dimension that a district prescribes. Only a number with its unit becomes a quantity."""
-        conditions = tuple(conditions)
-        node = self._node("standard", district, kind, raw, bound, raw_unit, applies_to, conditions, section, column)
-        quantity = None if value is None or measure is None else mint_part(node, "quantity", 0)
-        said: Sequence[Property] = [
-            (RDF.type, KG.DimensionalStandard),
-            (KG.district, district),
-            (KG.standardType, self.shared.code("standardType", kind, STANDARD_TYPES)),
-            (KG.bound, None if bound is None else mint("code", "bound", bound)),
-            (KG.rawValue, raw),
-            (KG.rawUnit, raw_unit),
-            (KG.appliesTo, applies_to),
-            *((KG.condition, condition) for condition in conditions),
-            (KG.quantity, quantity),
-            (KG.definedIn, section),
-            (KG.recordedIn, column),
-        ]
-        if self.add(node, said, evidence) and quantity is not None and value is not None:
-            number = Literal(format(value, "f"), datatype=XSD.decimal)
-            self.add(quantity, [(RDF.type, QUDT.QuantityValue), (QUDT.numericValue, number), (QUDT.hasUnit, measure)])
-
-    def definition(
-        self, term: str, text: str, *, section: NamedNode | None = None, evidence: Sequence[Evidence] = ()
-    ) -> None:
-        """Add the meaning of a term."""
-        said: Sequence[Property] = [
-            (RDF.type, KG.Definition),
-            (SKOS.prefLabel, term),
-            (SKOS.definition, text),
-            (KG.jurisdiction, self.shared.iri),
-            (KG.definedIn, section),
-        ]
-        self.add(self._node("definition", term, text, section), said, evidence)
+        """Add a rule with its properties by local name. Of a standard, only a number with its unit is a quantity."""
+        class_, names = _RULES[kind]
+        values = {name: said.get(name, () if name == "condition" else None) for name in names.split()}
+        plain = (each.value if isinstance(each, NamedNode) else each for each in values.values())
+        node = mint(kind, sha256(repr((self.graph.value, *plain)))[:24])
+        properties: list[Property] = [(RDF.type, class_)]
+        if kind == "definition":
+            properties.append((KG.jurisdiction, self.shared.iri))
+        for name, value in values.items():
+            if isinstance(value, str) and name in _CODE_LISTS:
+                value = self.shared.code(name, value, _CODE_LISTS[name])
+            property_ = _OF_SKOS.get(name) or KG[name]
+            properties += ((property_, each) for each in (value if isinstance(value, tuple) else (value,)))
+        number, measure = quantity
+        if number is None or measure is None:
+            self.add(node, properties, evidence)
+            return
+        part = mint_part(node, "quantity", 0)
+        if self.add(node, [*properties, (KG.quantity, part)], evidence):
+            amount = Text(format(number, "f"), datatype=XSD.decimal)
+            self.add(part, [(RDF.type, QUDT.QuantityValue), (QUDT.numericValue, amount), (QUDT.hasUnit, measure)])
 
     def add(self, node: NamedNode, said: Iterable[Property], evidence: Sequence[Evidence] = ()) -> bool:
         """Add a node with its evidence. Evidence without words has a method only. Returns whether the node is new."""
@@ -271,7 +243,3 @@ class Rules:
             if each.exact:
                 self.quads += evidence_quads(node, each, self.graph, self.known)
         return is_new
-
-    def _node(self, kind: Kind, *fields: object) -> NamedNode:
-        plain = (each.value if isinstance(each, NamedNode) else each for each in fields)
-        return mint(kind, sha256(repr((self.graph.value, *plain)))[:24])

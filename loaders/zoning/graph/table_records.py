@@ -165,25 +165,26 @@ def _add_rules(rules: Rules, district: NamedNode, cells: Cells, mapping: TableMa
     )
     for use in mapping.uses:
         if (raw := _cell(cells, use.column)) is not None:
-            rules.permission(
-                district,
-                rules.shared.land_use(use.name or use.column, use.category),
-                raw,
-                mapping.levels.get(raw.strip()),
-                conditions=labelled(use.conditions),
-                column=use.column,
+            rules.add_rule(
+                "permission",
+                district=district,
+                landUse=rules.shared.land_use(use.name or use.column, use.category),
+                rawLevel=raw,
+                permissionLevel=mapping.levels.get(raw.strip()),
+                condition=tuple(labelled(use.conditions)),
+                recordedIn=use.column,
             )
     for measure in mapping.standards:
         if (raw := _cell(cells, measure.column)) is not None:
-            rules.standard(
-                district,
-                measure.type,
-                raw,
+            rules.add_rule(
+                "standard",
+                quantity=(number_in(raw), None if measure.unit is None else unit(measure.unit)),
+                district=district,
+                standardType=measure.type,
+                rawValue=raw,
                 bound=measure.bound,
-                value=number_in(raw),
-                measure=None if measure.unit is None else unit(measure.unit),
-                applies_to=measure.applies_to,
-                column=measure.column,
+                appliesTo=measure.applies_to,
+                recordedIn=measure.column,
             )
 
 
