@@ -54,7 +54,7 @@ from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities, Property, merge, state_of
 from loaders.zoning.graph.readings import Reading, build_read_rules, get_reader, get_reading_graph, load_readings
 from loaders.zoning.graph.rule_quads import UNNAMED, Rules, unit
-from loaders.zoning.graph.stored_codes import Code, Codes, Stated, find_stated, load_stated
+from loaders.zoning.graph.stored_codes import Code, Codes, load_stated, merge_districts
 from loaders.zoning.readers.code_model import DOMAIN, Section
 
 NAME: Final = """
@@ -108,7 +108,8 @@ class _Work:
     own: Mapping[str, Section]
     """Sections of this load."""
     code: Code
-    stated: Stated
+    stated: Mapping[str, District]
+    """The districts that tables state."""
     districts: Mapping[str, District]
     """The districts used in the last extraction."""
     readings: Mapping[str, Sequence[Reading]]
@@ -117,8 +118,6 @@ class _Work:
     """Scopes of the sections, as used in the last extraction."""
     listed: DistrictList | None = None
     """The list of all districts, as used in the last extraction."""
-    unstated: Set[str] = frozenset()
-    """Codes of districts that tables stated before the last change and no longer state."""
     done: set[str] = field(default_factory=set)
     """Keys of the sections that this load has processed."""
 
@@ -149,8 +148,8 @@ class _Work:
             return set()
         pattern = rf"(?<![\w-])(?:{'|'.join(map(re.escape, sorted(words)))})(?![\w-])"
         says = re.compile(pattern, re.IGNORECASE).search
-        headed = {key for key, section in self.code.sections.items() if says(section.title)}
-        return self.find_below(headed) | {key for key, each in self.code.sections.items() if says(each.text)}
+        sections = self.code.sections.values()
+        return self.find_below(each.key for each in sections if says(f"{each.title}\n{each.text}"))
 
     def find_below(self, keys: Iterable[str]) -> set[str]:
         """Find the sections with these keys and those below them."""
@@ -172,6 +171,9 @@ class Findings:
         self._outdated: set[tuple[NamedNode, str]] = set()
         """Graphs of districts, each with the label that the stored sections give it."""
 
+        self._unstated: dict[NamedNode, NamedNode] = {}
+        """Graphs of districts that tables no longer state, each with the source of the section that names it best."""
+
     def derive(self, store: Store, replace: _Graphs) -> Derived:
         """Build the findings in the sections of these graphs, and in those that cite or name a changed one.
 
@@ -179,26 +181,22 @@ class Findings:
         """
         self._verdicts = Verdicts.load(store.query)
         graphs: dict[str, dict[str, NamedNode]] = defaultdict(dict)
-        tables: dict[str, dict[str, frozenset[str]]] = defaultdict(dict)
+        tables: set[str] = set()
         for graph in replace:
-            name, _, section = graph.value.removeprefix(_SOURCES).partition("/")
-            if graph.value.startswith(_SOURCES) and section and "/" not in section:
-                graphs[name][unquote(section)] = graph
-            elif graph.value.startswith(_SOURCES):
-                for place, codes in find_stated(replace[graph], store.graph(graph)).items():
-                    tables[place][graph.value] = codes
+            if graph.value.startswith(_SOURCES):
+                name, _, section = graph.value.removeprefix(_SOURCES).partition("/")
+                sections = graphs[name]
+                if "/" in section:
+                    tables.add(name)
+                else:
+                    sections[unquote(section)] = graph
         made: _Made = {}
-        for name in {**graphs, **tables}:
+        for name, sections in graphs.items():
             first = name not in self._works
             work = self._works.get(name) or self._works.setdefault(name, self._load_work(store, name))
-            if not work.own and not work.stored.sections and name not in graphs:
-                continue
-            for found in self._derive_sections(work, first, graphs[name], tables[name], replace):
-                self._add(made, found, store, replace)
-            for graph, quads, source in self._find_unstated(work):
-                if graph not in replace:
-                    self._named[graph] = _label_in(quads)
-                    made[graph] = quads, RecordOrigin("", (), (source,))
+            if work.own or work.stored.sections or sections:
+                for found in self._derive_sections(store, work, first, sections, name in tables, replace):
+                    self._add(made, found, store, replace)
         return {**made, **find_withdrawn(store, replace)}
 
     def derive_again(self, store: Store, name: str, readings: Mapping[str, Sequence[Reading]]) -> Derived:
@@ -235,7 +233,7 @@ class Findings:
                 if set(quads) == set(said):  # the text adds nothing, so the graph remains the source's
                     continue
                 stating = _find_stating(store, replace, named_node(quads[0].subject))
-            elif not self._must_write(store, graph, quads):
+            elif not self._must_write(store, graph, quads, found.source):
                 continue
             else:
                 # Properties that the text lacks, as the category that a table gives a use.
@@ -251,8 +249,8 @@ class Findings:
             if work.own.keys() <= work.done:
                 self.codes.keep(work.code, commit)
 
-    def _must_write(self, store: Store, graph: NamedNode, quads: Sequence[Quad]) -> bool:
-        """Whether a shared graph must be written: it is new, or its label is to change.
+    def _must_write(self, store: Store, graph: NamedNode, quads: Sequence[Quad], source: NamedNode) -> bool:
+        """Whether a shared graph must be written: it is new, or its label or its source is to change.
 
         The label of a district comes from the best place that names it. Of several spellings of a land use the first in
         code point order is used, so that the result does not depend on the order of loading.
@@ -264,32 +262,39 @@ class Findings:
             codes = {term_text(quad.object) for quad in quads if quad.predicate == SKOS.notation}
             is_district = any(quad.object == KG.ZoningDistrict for quad in quads)
             outdated = known in codes or (graph, known) in self._outdated if is_district else name < known
-            if known == name or not outdated:
+            if self._unstated.get(graph) != source and (known == name or not outdated):
                 return False
         self._named[graph] = name
         return True
 
     def _derive_sections(
         self,
+        store: Store,
         work: _Work,
         first: bool,
         graphs: Mapping[str, NamedNode],
-        tables: Mapping[str, frozenset[str]],
+        has_tables: bool,
         replace: _Graphs,
     ) -> Iterator[_Found]:
         gone, author = {key for key, graph in graphs.items() if not replace[graph]}, get_author()
-        before, districts, stated = work.code, work.districts, work.stated
+        before, districts, unstated = work.code, work.districts, set[str]()
         again: set[str] = set()
         if gone:
             work.code = before.copy()
             for key in gone:
                 work.code.drop(key)
-        if tables:
-            work.stated = stated.replace_codes(tables, replace)
-            work.unstated = stated.districts.keys() - work.stated.districts.keys()
-        if first or gone or tables:
-            work.districts = work.stated.merge(work.code.districts)
+        if has_tables:
+            unstated.update(work.stated)
+            work.stated = load_stated(store, work.name, replace)
+            unstated -= work.stated.keys()
+        if first or gone or has_tables:
+            work.districts = merge_districts(work.stated, work.code.districts)
             again |= work.find_places()
+        for code in unstated & work.code.districts.keys():
+            section_key = work.code.districts[code].section
+            again.add(section_key)
+            graph = mint("graph", "ref", "district", work.name, code)
+            self._unstated[graph] = mint("graph", "src", DOMAIN, work.name, section_key)
         for key, graph in graphs.items():
             section = work.own.get(key) if key not in gone else None
             for reading in work.readings.get(key, ()):
@@ -307,7 +312,7 @@ class Findings:
             work.done.add(key)
             yield found
         is_new = first and not work.stored.sections
-        if not is_new and (first or gone or tables):
+        if not is_new and (first or gone or has_tables):
             again |= work.find_affected(districts)
         changed = gone
         if first and not is_new:
@@ -324,16 +329,6 @@ class Findings:
             section = (work.own if key in work.done else work.stored.sections).get(key)
             if section is not None:
                 yield self._extract(section, mint("graph", "src", DOMAIN, work.name, key), work)
-
-    def _find_unstated(self, work: _Work) -> Iterator[tuple[NamedNode, Sequence[Quad], NamedNode]]:
-        """Yield the graphs of districts that sections name and that no table states any more."""
-        for code in sorted(work.unstated & work.code.districts.keys()):
-            district, namings = work.code.districts[code], self._verdicts.namings
-            own = namings.get(mint("district", work.name, code).value, ())
-            if self._verdicts.rejected.keys().isdisjoint(own):  # no person rejected that a section names it
-                shared, graph = work.shared.copy(), mint("graph", "ref", "district", work.name, code)
-                shared.district(code, district.name or None)
-                yield graph, shared.graphs[graph], mint("graph", "src", DOMAIN, work.name, district.section)
 
     def _extract(self, section: Section, graph: NamedNode, work: _Work) -> _Found:
         """Extract the findings of one section."""
@@ -356,8 +351,8 @@ class Findings:
         if shared is None:
             shared = Authorities(load_name(store, municipality) or name, state_of(name))
         stored = self.codes.load(store, name)
-        work = _Work(name, shared, stored, own, stored, load_stated(store, name), {}, load_readings(store, name))
-        work.districts = work.stated.merge(stored.districts)
+        work = _Work(name, shared, stored, own, stored, load_stated(store, name, {}), {}, load_readings(store, name))
+        work.districts = merge_districts(work.stated, stored.districts)
         work.find_places()
         if own:
             work.code = stored.copy()

@@ -33,7 +33,7 @@ from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.graph.authorities import Authorities, Property, describe
 from loaders.zoning.graph.rule_quads import Entry, RuleKind, Rules, level_of, quantity_of
-from loaders.zoning.graph.stored_codes import Code, Codes, key_of, load_stated
+from loaders.zoning.graph.stored_codes import Code, Codes, key_of, load_stated, merge_districts
 from loaders.zoning.readers.code_model import Definition, DimensionalStandard, Section, UsePermission
 from loaders.zoning.readers.json_entries import parse_definition, parse_permission, parse_standard
 
@@ -130,7 +130,7 @@ class Checks:
     def load(cls, kg: KnowledgeGraph, name: str) -> Self:
         """Load the code as stored."""
         code = Codes(kg.memory).load(kg.store, name)
-        known = load_stated(kg.store, name).merge(code.districts)
+        known = merge_districts(load_stated(kg.store, name, {}), code.districts)
         return cls(code, known, code.find_scopes(known))
 
     def check(self, kind: RuleKind, entry: Mapping[str, Any], section: Section) -> Claim:

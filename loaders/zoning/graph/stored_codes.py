@@ -21,13 +21,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import Memory
 from kg.provenance.reader import find_changed_graphs, graphs_about
 from kg.sparql.terms import bind
-from kg.store.protocol import Commit, Store, Term, named_node, select, term_text
+from kg.store.protocol import Commit, Store, Term, select, term_text
 from kg.vocabulary import BASE, GENERATED, SKOS, SOURCED, mint
-from loaders.citations.section_citations import Citation, find_citations
-from loaders.zoning.extraction.citation_resolution import Index, numbers_in, numbers_of, resolve_range
+from loaders.zoning.extraction.citation_resolution import Index, numbers_in, numbers_of
 from loaders.zoning.extraction.districts import District, find_in_section, pick_best
 from loaders.zoning.extraction.section_scope import Memo, Scope, find_code_scopes
-from loaders.zoning.graph.authorities import state_of
 from loaders.zoning.readers.code_model import DOMAIN, Cell, Section, Subsection, Table
 
 CITED: Final = """
@@ -62,7 +60,8 @@ SELECT DISTINCT ?graph ?code ?name WHERE {
 
 _SOURCES: Final = f"{SOURCED}{DOMAIN}/"
 _DISTRICTS: Final = f"{BASE}id/district/"
-_KNOWN_BY_TABLES: Final = 1.0
+_STATED: Final = 1.0
+"""Confidence of a district that a table or a statement states."""
 _OWN_NAMES: Final = {"us-dc": ("D.C. Code", "D.C. Official Code")}
 """Names by which a code is cited as if it were the law of a state."""
 _RANGE: Final = re.compile(r" (?:to|through|thru) |[–—]| - |-(?=[(§])")
@@ -158,63 +157,14 @@ class Code:
         below = {each for key in moved for code in (self, other) for each in code.index.below(key)}
         called = [each for key in below for code in (self, other) if (each := code.sections.get(key)) is not None]
         numbers = {number for section in called for number in numbers_of(section)}
-
-        def may_cite(key: str, words: str) -> bool:
-            number = self.sections[key].number if key in self.sections else ""
-            ranges = _ranges(words, state_of(self.name), number)
-            cited = (resolve_range(each, code.index, key) for each in ranges for code in (self, other))
-            return not numbers.isdisjoint(_numbers_in(words)) or not all(map(below.isdisjoint, cited))
-
-        return {key for key, several in self.words.items() if any(may_cite(key, words) for words in several)}
+        return {
+            key
+            for key, several in self.words.items()
+            if any(_RANGE.search(words) or not numbers.isdisjoint(_numbers_in(words)) for words in several)
+        }
 
 
 _numbers_in: Final = lru_cache(100_000)(numbers_in)
-
-
-@lru_cache(maxsize=20_000)
-def _ranges(words: str, state: str, number: str) -> Sequence[Citation]:
-    if not _RANGE.search(words):
-        return ()
-    found = (each for each in find_citations(words, state, number) if each.through is not None and each.internal)
-    return tuple(each for each in found if not (each.through or "").startswith("("))
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """The graphs of sources that state districts of a municipality, with codes and names."""
-
-    name: str
-    """Key of the municipality."""
-    codes: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """By graph."""
-    names: Mapping[str, str] = field(default_factory=dict)
-    """By code; equal to the code where there is no name."""
-
-    @property
-    def districts(self) -> dict[str, District]:
-        """Districts by code."""
-        codes = sorted({code for several in self.codes.values() for code in several})
-        return {
-            code: District(code, self.names.get(code, code), "", None, None, _KNOWN_BY_TABLES, "stated")
-            for code in codes
-        }
-
-    def replace_codes(self, codes: Mapping[str, frozenset[str]], graphs: Mapping[NamedNode, Sequence[Quad]]) -> Stated:
-        """Replace the codes of some graphs. `graphs` are the graphs about to be written."""
-        left = {graph: several for graph, several in {**self.codes, **codes}.items() if several}
-        names = dict(self.names)
-        for code in {code for several in codes.values() for code in several}:
-            for quad in graphs.get(mint("graph", "ref", "district", self.name, code), ()):
-                if quad.predicate == SKOS.prefLabel:
-                    names[code] = term_text(quad.object)
-        return replace(self, codes=left, names=names)
-
-    def merge(self, named: Mapping[str, District]) -> Mapping[str, District]:
-        """Merge the districts that sections name with these. One without a name in its section has that of a table."""
-        names = {code: name for code, name in self.names.items() if name != code}
-        return self.districts | {
-            code: each if each.name else replace(each, name=names.get(code, "")) for code, each in named.items()
-        }
 
 
 class Codes:
@@ -254,8 +204,12 @@ def _load(store: Store, name: str) -> Code:
 def _is_current(store: Store, known: Code, generation: int) -> bool:
     """Whether no commit since the code was loaded can have changed its sections."""
     graphs = find_changed_graphs(store.query, known.generation, generation)
-    others = GENERATED, f"{_SOURCES}{known.name}/table/"
+    others = GENERATED, _tables(known.name)
     return graphs is not None and all(each.startswith(others) for each in graphs_about(graphs, DOMAIN, known.name))
+
+
+def _tables(name: str) -> str:
+    return f"{_SOURCES}{name}/table/"
 
 
 def _load_citations(store: Store, name: str) -> Mapping[str, set[str]]:
@@ -329,27 +283,35 @@ def _read_rows(text: str, given: str, at: int) -> Sequence[Sequence[Cell]]:
     return rows
 
 
-def load_stated(store: Store, name: str) -> Stated:
-    """Load the districts that the store states for a municipality."""
-    codes: dict[str, set[str]] = defaultdict(set)
+def load_stated(store: Store, name: str, replace: Mapping[NamedNode, Sequence[Quad]]) -> Mapping[str, District]:
+    """Load the districts that tables and statements of a municipality state after the commit of `replace`, by code.
+
+    The name of one without a name is its code.
+    """
     names: dict[str, str] = {}
+    codes: set[str] = set()
     municipality = mint("municipality", name)
     for row in select(store.query_sources, bind(STATED, municipality=municipality, sources=Literal(_SOURCES))):
-        codes[named_node(row["graph"]).value].add(term_text(row["code"]))
         names[term_text(row["code"])] = term_text(row["name"])
-    return Stated(name, {graph: frozenset(several) for graph, several in codes.items()}, names)
+        if row["graph"] not in replace:
+            codes.add(term_text(row["code"]))
+    districts = f"{_DISTRICTS}{name}/"
+    for graph, quads in replace.items():
+        if graph.value.startswith(_tables(name)):
+            for term in {term for quad in quads for term in (quad.subject, quad.object)}:
+                if isinstance(term, NamedNode) and term.value.startswith(districts):
+                    codes.add(unquote(term.value.removeprefix(districts)))
+    for code in codes:
+        for quad in replace.get(mint("graph", "ref", "district", name, code), ()):
+            if quad.predicate == SKOS.prefLabel:
+                names[code] = term_text(quad.object)
+    return {code: District(code, names.get(code, code), "", None, None, _STATED, "stated") for code in sorted(codes)}
 
 
-def find_stated(quads: Iterable[Quad], before: Iterable[Quad]) -> Mapping[str, frozenset[str]]:
-    """Find the codes of the districts that a source graph states, by municipality.
-
-    A municipality with districts in `before` only has an empty set.
-    """
-    found: dict[str, set[str]] = defaultdict(set)
-    for graph, counts in ((quads, True), (before, False)):
-        for quad in graph:
-            for term in (quad.subject, quad.object):
-                if isinstance(term, NamedNode) and term.value.startswith(_DISTRICTS):
-                    name, _, code = term.value.removeprefix(_DISTRICTS).partition("/")
-                    found[name].update((unquote(code),) if counts else ())
-    return {name: frozenset(several) for name, several in found.items()}
+def merge_districts(stated: Mapping[str, District], named: Mapping[str, District]) -> Mapping[str, District]:
+    """Merge the districts that sections name with stated ones. One without a name in its section has the stated one."""
+    merged = {**stated}
+    for code, each in named.items():
+        name = stated[code].name if code in stated else code
+        merged[code] = each if each.name or name == code else replace(each, name=name)
+    return merged
