@@ -26,7 +26,7 @@ from kg.tools.entities.dereference import parse_iri
 from kg.tools.reading.why import explain, parse_triple
 from kg.tools.schema.schema_measurement import updating
 from kg.tools.zoning.reading_tasks import extract
-from kg.tools.zoning.summary_commands import summaries_build, summaries_status
+from kg.tools.zoning.summaries import summaries_build, summaries_status
 from loaders.dispatch import call
 
 Document = dict[str, Any]

@@ -32,7 +32,7 @@ from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree, Summary
 from kg.zoning_summaries.prompts import Source
 from kg.zoning_summaries.stored_summaries import AGENT, build_sources, build_summary, commit_summaries
-from kg.zoning_summaries.writers import Mode, Writer, get_rank, open_writer
+from kg.zoning_summaries.writers import Mode, Writer, open_writer
 
 BATCH: Final = 50
 """Sections whose texts are read together, and whose summaries are committed together if they cost nothing."""
@@ -40,6 +40,9 @@ BATCH: Final = 50
 _WAIT_S: Final = 0.2
 _BUILDING: Final[defaultdict[tuple[Path, str], threading.Lock]] = defaultdict(threading.Lock)
 """Locks by data directory and municipality."""
+
+_RANKS: Final = ("", "extractive/words", "extractive/", "chat/", "agent/")
+"""Beginnings of the models of writers. The last that fits is the rank of a writer."""
 
 ORPHANS: Final = """
 SELECT ?graph ?section WHERE {
@@ -157,7 +160,7 @@ class _Build:
         held = self.find_held(todo)
         self.report.current += len(level) - len(todo)
         self.report.kept += len(held)
-        ready = [iri for iri in todo if iri not in held and self.is_ready(iri)]
+        ready = [iri for iri in todo if iri not in held and self.tree.is_ready(iri)]
         self.report.waiting += len(todo) - len(held) - len(ready)
         self.done += len(level) - len(ready)  # without a call, so that a build that is paused has written one
         for start in range(0, len(ready), BATCH):
@@ -177,15 +180,11 @@ class _Build:
         summary = self.tree.summaries.get(iri)
         if summary is None or self.tree.states[iri] != "current":
             return True
-        mine, theirs = get_rank(self.writer.model), get_rank(summary.model)
-        if mine != theirs or summary.method == "agent":
+        mine, theirs = _get_rank(self.writer.model), _get_rank(summary.model)
+        if mine != theirs:
             return mine > theirs
         said = summary.model, summary.prompt_sha256
         return said != (self.writer.model, sha256(self.writer.build_prompt(self.tree.heights[iri])))
-
-    def is_ready(self, iri: str) -> bool:
-        """Check whether the parts of a section have summaries."""
-        return all(self.tree.states[part] == "current" for part in self.tree.parts(iri))
 
     def write(self, sources: Sequence[Source]) -> None:
         """Write the summaries of some sections of one level, and commit them, also when aborted."""
@@ -233,3 +232,7 @@ class _Build:
             self.kg.store.commit(dict.fromkeys(gone, ()), self.prov_run.describe(self.kg.store, {}))
             read_newest()
         self.report.removed = len(gone)
+
+
+def _get_rank(model: str) -> int:
+    return max(rank for rank, beginning in enumerate(_RANKS) if model.startswith(beginning))

@@ -7,7 +7,6 @@ missing. A change therefore makes all summaries above it stale.
 
 from __future__ import annotations
 
-import threading
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,11 +16,11 @@ from urllib.parse import unquote
 from pyoxigraph import NamedNode
 
 from kg.errors import NotFoundError
-from kg.knowledge_graph import KnowledgeGraph, Memory
+from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.reader import find_changed_graphs
 from kg.retrieval.display_titles import build_display_title
 from kg.sparql.terms import bind
-from kg.store.protocol import Query, Term, named_node, select, term_text
+from kg.store.protocol import Query, named_node, select, term_text
 from kg.text import join_first, natural_key, quoted, to_number
 from kg.vocabulary import ELI, GENERATED, KG, SOURCED, iri_prefix, mint, sha256
 
@@ -64,8 +63,6 @@ _MUNICIPALITIES: Final = iri_prefix("municipality")
 _STATED: Final = f"{SOURCED}zoning/"
 _MOST_CHANGED: Final = 300
 """Maximum changed sections for which a cached tree is updated instead of read again."""
-_KEPT: Final = 8
-_LOCK: Final = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +154,10 @@ class CodeTree:
         """Get the children that have text to summarize, in order."""
         return [child for child in self.children.get(iri, ()) if child in self.heights]
 
+    def is_ready(self, iri: str) -> bool:
+        """Check whether the parts of a section have current summaries."""
+        return all(self.states[part] == "current" for part in self.parts(iri))
+
     def below(self, root: str | None) -> list[str]:
         """Get `root` and all sections below it in document order, or all sections without a root.
 
@@ -232,30 +233,25 @@ def _read(
 ) -> tuple[Iterable[Section], list[Summary]]:
     """Read the sections of a municipality, all or only some, and their summaries."""
 
-    def rows(text: str) -> Sequence[Sequence[Term | None]]:
-        place = NamedNode(municipality)
-        if only is None:
-            return select(query, bind(text, municipality=place)).rows
-        # VALUES must be inside GRAPH: outside, the store evaluates the patterns for all graphs first.
-        text = text.replace("GRAPH ?graph {", "GRAPH ?graph { VALUES ?section { $only }", 1)
-        return select(query, bind(text, municipality=place, only=[*map(NamedNode, sorted(only))])).rows
+    def rows(text: str) -> list[list[str]]:
+        values: dict[str, NamedNode | list[NamedNode]] = {"municipality": NamedNode(municipality)}
+        if only is not None:
+            # VALUES must be inside GRAPH: outside, the store evaluates the patterns for all graphs first.
+            text = text.replace("GRAPH ?graph {", "GRAPH ?graph { VALUES ?section { $only }", 1)
+            values["only"] = [*map(NamedNode, sorted(only))]
+        found = select(query, bind(text, **values)).rows
+        return sorted(["" if term is None else term_text(term) for term in row] for row in found)
 
     sections: dict[str, Section] = {}
-    for row in rows(SECTIONS):
-        iri, graph, number, title, kind, level, parent, position, digest = _to_texts(row)
+    for iri, graph, number, title, kind, level, parent, position, digest in rows(SECTIONS):
         numbers = to_number(level) or 0, parent or None, to_number(position) or 0
-        section = Section(iri, graph, number, title, *numbers, digest or None, kind)
         # Two parents or headings of a section are an error in the data: the first in order is used.
-        sections[iri] = min(sections.get(iri, section), section, key=lambda each: (each.parent or "", each.title))
+        sections.setdefault(iri, Section(iri, graph, number, title, *numbers, digest or None, kind))
     return sections.values(), [
         Summary(iri, graph, text, to_number(level) or 0, prompt, frozenset(inputs.split()))
-        for graph, iri, text, level, prompt, inputs in map(_to_texts, rows(SUMMARIES))
+        for graph, iri, text, level, prompt, inputs in rows(SUMMARIES)
         if iri
     ]
-
-
-def _to_texts(row: Iterable[Term | None]) -> list[str]:
-    return ["" if term is None else term_text(term) for term in row]
 
 
 def cached_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
@@ -263,16 +259,15 @@ def cached_tree(kg: KnowledgeGraph, municipality: str) -> CodeTree:
 
     After a commit, only the changed sections are read: a tenth of the time of reading a code of 3,000 sections again.
     """
-    with _LOCK:
-        memory: Memory = kg.memory.get("summary trees") or kg.memory.keep("summary trees", Memory(_KEPT))
+    key = ("summary tree", municipality)
     with kg.reading():
-        known: tuple[int, CodeTree] | None = memory.get(municipality)
+        known: tuple[int, CodeTree] | None = kg.memory.get(key)
         if known is not None and known[0] == kg.generation:
             return known[1]
         tree = None if known is None else _renewed(kg.ask_sources, *known, municipality, kg.generation)
         tree = tree or read_tree(kg, municipality)
         if known is None or known[0] < kg.generation:
-            memory.keep(municipality, (kg.generation, tree))
+            kg.memory.keep(key, (kg.generation, tree), len(tree.sections))
     return tree
 
 

@@ -125,10 +125,3 @@ def open_chat(
     return ChatEndpoint(
         str(url), settings.chat_model, token, timeout_s=settings.chat_timeout_s, patience_s=patience_s, sleep=sleep
     )
-
-
-def get_rank(model: str) -> int:
-    """Get the rank of a writer. A current summary is never replaced by one of a writer of lower rank."""
-    if model == "extractive/words":
-        return 0
-    return 1 if model.startswith("extractive/") else 2

@@ -1,33 +1,38 @@
-"""Tools for the summaries of municipal codes: build them, or let the calling agent write them."""
+"""Summaries of municipal codes: the tools that build them or let the calling agent write them, and ``kg summaries``."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated, ClassVar, Final, Literal
+from collections import Counter
+from dataclasses import asdict
+from typing import Annotated, Any, ClassVar, Final, Literal, get_args
 
 from pydantic import Field
 
-from kg.errors import InvalidInputError, QueryBusyError, QueryLimitError
-from kg.knowledge_graph import CANCELLATION, KnowledgeGraph
+from kg.errors import InvalidInputError, NotFoundError, QueryBusyError, QueryLimitError
+from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.loading import ANSWER_AFTER_S
 from kg.retrieval.notes import NoteText
-from kg.retrieval.reader import Reader, bounded
+from kg.retrieval.reader import Reader, bounded, iri_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean, clipped
 from kg.search.index_sync import Progress
 from kg.tools.zoning.name_lookup import (
     MunicipalityName,
+    Place,
     SectionId,
     StateName,
     find_place,
     find_section,
     get_section_key,
+    load_places,
 )
 from kg.tools.zoning.sections import load_built_at
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.build import BuildPausedError, build
+from kg.zoning_summaries.build import ORPHANS, BuildPausedError, build
 from kg.zoning_summaries.prompts import build_instructions
 from kg.zoning_summaries.stored_summaries import build_sources, hash_inputs, record_summary
+from kg.zoning_summaries.writers import Mode
 
 SHOWN: Final = 20
 """Maximum failures and stale sections that an answer lists."""
@@ -112,30 +117,22 @@ def kg_build_summaries(
     Next: `kg_search_by_topic`.
     """
     reader = Reader(kg)
-    place = find_place(reader, municipality, state)
-    root = None if root_section is None else find_section(code_tree.cached_tree(kg, place.iri), root_section)
-    result = BuildResult(municipality=place.name, mode=mode)
+    place, root = _find(reader, municipality, state, root_section)
     if mode == "agent":
-        result.remaining, result.pending = _list_pending(kg, place.iri, root, bounded("limit", limit, 1, 20))
-        return reader.finish(result)
-    report = build(kg, place.iri, root, mode=mode, on_progress=_unless_stopped())
-    for name in ("model", "built", "current", "empty", "waiting", "requests", "prompt_tokens", "completion_tokens"):
-        setattr(result, name, getattr(report, name))
-    result.failed = [
-        Failure(section_id=get_section_key(each), iri=each, reason=clipped(why, 300))
-        for each, why in [*report.failed.items()][:SHOWN]
-    ]
-    result.remaining, _ = _list_pending(kg, place.iri, root, 0)
-    if report.paused:
-        result.notes.append(f"Paused after {ANSWER_AFTER_S:g} s. Call again with the same arguments for the rest.")
-    if report.kept:
-        result.notes.append(
-            f"{report.kept} summaries of the operator stay as they are. Replacing them requires the token."
-        )
-    if len(report.failed) > SHOWN:
-        result.notes.append(f"{len(report.failed)} sections failed. The first {SHOWN} are listed.")
-    if report.circular:
-        result.notes.append(f"{len(report.circular)} sections have no summary, since their parents form a cycle.")
+        remaining, pending = _list_pending(kg, place, root, bounded("limit", limit, 1, 20))
+        return reader.finish(BuildResult(municipality=place.name, mode=mode, remaining=remaining, pending=pending))
+    done = _build(kg, place, root, mode, on_progress=_unless_stopped())
+    failed, (remaining, _) = done["failed"], _list_pending(kg, place, root, 0)
+    result = BuildResult(**done | {"municipality": place.name, "failed": failed[:SHOWN], "remaining": remaining})
+    for each in result.failed:
+        each.reason = clipped(each.reason, 300)
+    said = {
+        f"Paused after {ANSWER_AFTER_S:g} s. Call again with the same arguments for the rest.": done["paused"],
+        f"{done['kept']} summaries of the operator stay as they are. Replacing them requires the token.": done["kept"],
+        f"{len(failed)} sections failed. The first {SHOWN} are listed.": len(failed) > SHOWN,
+        f"{len(done['circular'])} sections have no summary, since their parents form a cycle.": done["circular"],
+    }
+    result.notes += [note for note, applies in said.items() if applies]
     return reader.finish(result)
 
 
@@ -191,33 +188,92 @@ def kg_rebuild_summary(
     return reader.finish(result)
 
 
-def _list_pending(
-    kg: KnowledgeGraph, municipality: str, root: str | None, limit: int
-) -> tuple[int, list[PendingSummary]]:
+def summaries_build(
+    kg: KnowledgeGraph,
+    municipality: str,
+    state: str,
+    root: str | None = None,
+    mode: Literal["extractive", "chat"] = "extractive",
+    again: bool = False,
+) -> dict[str, Any]:
+    """Build missing and stale summaries of a code: at and below the section `root`, or all. `again`: current ones too.
+
+    With the mode "chat" the configured chat endpoint writes them; else they are sentences of the law.
+    """
+    place, start = _find(Reader(kg), municipality, state, root)
+    return _build(kg, place, start, mode, again=again, on_progress=PROGRESS.get())
+
+
+def summaries_status(kg: KnowledgeGraph, municipality: str | None = None, state: str | None = None) -> dict[str, Any]:
+    """Count the summaries of one code, or of all, by state and by model. Orphans belong to sections that are gone."""
+    reader = Reader(kg)
+    codes = []
+    for place in load_places(reader) if municipality is None else [find_place(reader, municipality, state or "")]:
+        try:
+            tree = code_tree.read_tree(kg, place.iri)
+        except NotFoundError:
+            if municipality is not None:
+                raise
+            continue  # a place without a code
+        counted = Counter(tree.states.values())
+        written = Counter(summary.model for summary in tree.summaries.values())
+        codes.append(
+            {
+                "municipality": place.shown,
+                "iri": place.iri,
+                "sections": len(tree.sections),
+                **{state: counted[state] for state in get_args(code_tree.State)},
+                "models": dict(sorted(written.items())),
+                "stale_sections": [get_section_key(each) for each in tree.order if tree.states[each] == "stale"],
+            }
+        )
+    orphans = sorted({iri_of(row["section"]) for row in reader.rows("summaries of removed sections", ORPHANS)})
+    return {"codes": codes, "orphans": [get_section_key(each) for each in orphans]}
+
+
+def _find(reader: Reader, municipality: str, state: str, section_id: str | None) -> tuple[Place, str | None]:
+    """Find a municipality, and the IRI of a section of its code."""
+    place = find_place(reader, municipality, state)
+    return place, section_id and find_section(code_tree.cached_tree(reader.kg, place.iri), section_id)
+
+
+def _build(
+    kg: KnowledgeGraph, place: Place, root: str | None, mode: Mode, *, again: bool = False, on_progress: Progress
+) -> dict[str, Any]:
+    report = build(kg, place.iri, root, mode=mode, again=again, on_progress=on_progress)
+    return {
+        **asdict(report),
+        "municipality": place.shown,
+        "mode": mode,
+        "failed": [
+            {"section_id": get_section_key(each), "iri": each, "reason": why} for each, why in report.failed.items()
+        ],
+        "circular": [get_section_key(each) for each in report.circular],
+    }
+
+
+def _list_pending(kg: KnowledgeGraph, place: Place, root: str | None, limit: int) -> tuple[int, list[PendingSummary]]:
     """Count the sections without a current summary, and list the first, parts first, in the state of the call."""
     with kg.reading():
-        tree = code_tree.cached_tree(kg, municipality)
+        tree = code_tree.cached_tree(kg, place.iri)
         todo = [iri for iri in tree.below(root) if tree.states[iri] in ("missing", "stale")]
-        todo.sort(key=lambda iri: tree.heights[iri])  # stable: within a level in document order
+        todo.sort(key=tree.heights.__getitem__)  # stable: within a level in document order
         sources = build_sources(kg.ask_sources, tree, todo[:limit])
     pending = []
     for source in sources:
         iri = source.section
-        ready = all(tree.states[part] == "current" for part in tree.parts(iri))
-        pending.append(
-            PendingSummary(
-                section_id=get_section_key(iri),
-                iri=iri,
-                title=source.name,
-                state=tree.states[iri],
-                ready=ready,
-                summary_level=source.level,
-                # All three change with the parts of a section that is not ready.
-                instructions=build_instructions(source.level) if ready else None,
-                source=source.given() if ready else None,
-                inputs_sha256=hash_inputs(tree, iri) if ready else None,
-            )
-        )
+        known = {
+            "section_id": get_section_key(iri),
+            "iri": iri,
+            "title": source.name,
+            "state": tree.states[iri],
+            "ready": tree.is_ready(iri),
+            "summary_level": source.level,
+        }
+        if known["ready"]:  # else these change with its parts
+            known["instructions"], known["source"] = build_instructions(source.level), source.given()
+            known["inputs_sha256"] = hash_inputs(tree, iri)
+        pending.append(PendingSummary.model_validate(known))
     return len(todo), pending
 
 
