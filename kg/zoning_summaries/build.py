@@ -11,38 +11,44 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import Final
 
-from pyoxigraph import NamedNode
+from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.errors import QuadciteError
+from kg.errors import ConflictError, InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph, read_newest
 from kg.provenance import permissions
-from kg.provenance.load_records import Run
+from kg.provenance.load_records import Agent, RecordOrigin, Run, timestamp
 from kg.remote.chat import ChatClosedError
 from kg.search.index_sync import Progress
-from kg.store.protocol import named_node, select
-from kg.vocabulary import sha256
+from kg.sparql.terms import bind
+from kg.store.protocol import GraphChange, Patch, Query, named_node, select
+from kg.text import quoted
+from kg.vocabulary import KG, PROV, RDF, SCHEMA, sha256
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.code_tree import CodeTree, Summary
-from kg.zoning_summaries.prompts import Source
-from kg.zoning_summaries.stored_summaries import AGENT, build_sources, build_summary, commit_summaries
+from kg.zoning_summaries.code_tree import CodeTree, Summary, to_summary_graph, to_summary_iri
+from kg.zoning_summaries.prompts import Source, build_instructions, check_summary
+from kg.zoning_summaries.stored_summaries import GRAPHS_OF
 from kg.zoning_summaries.writers import Mode, Writer, open_writer
 
+AGENT: Final = Agent("kg.summaries", "1")
+"""The agent that commits the graphs of summaries, by whichever writer. The name is part of stored provenance."""
 BATCH: Final = 50
 """Sections whose texts are read together, and whose summaries are committed together if they cost nothing."""
 
+_WRITING: Final = threading.Lock()
 _WAIT_S: Final = 0.2
 _BUILDING: Final[defaultdict[tuple[Path, str], threading.Lock]] = defaultdict(threading.Lock)
 """Locks by data directory and municipality."""
 
-_RANKS: Final = ("", "extractive/words", "extractive/", "chat/", "agent/")
-"""Beginnings of the models of writers. The last that fits is the rank of a writer."""
+_RANKS: Final = ("extractive/words", "extractive/", "chat/", "")
+"""Beginnings of the models of writers. The first that fits is the rank of a writer, and an agent's is the highest."""
 
 ORPHANS: Final = """
 SELECT ?graph ?section WHERE {
@@ -116,8 +122,7 @@ def build(
         if above and root is not None:
             forced &= {root}
             sections += work.tree.above(root)
-            if (author := permissions.get_author()) is not None:
-                permissions.refuse_foreign(list(work.find_held(forced).values()), author)
+            permissions.refuse_foreign(list(work.find_held(forced).values()), permissions.get_author() or "")
         return work.run(sections, forced)
     finally:
         lock.release()
@@ -125,7 +130,12 @@ def build(
 
 class _Build:
     def __init__(
-        self, kg: KnowledgeGraph, tree: CodeTree, writer: Writer, municipality: str, on_progress: Progress
+        self,
+        kg: KnowledgeGraph,
+        tree: CodeTree,
+        writer: Writer,
+        municipality: str,
+        on_progress: Progress = lambda done, whole, doing: None,
     ) -> None:
         self.kg, self.tree, self.writer, self.on_progress = kg, tree, writer, on_progress
         self.report = BuildReport(municipality, writer.model)
@@ -170,7 +180,7 @@ class _Build:
     def find_held(self, sections: Iterable[str]) -> dict[str, NamedNode]:
         """Find the sections whose summaries the caller may not replace, with their graphs."""
         stored = {iri: NamedNode(self.tree.summaries[iri].graph) for iri in sections if iri in self.tree.summaries}
-        if permissions.get_author() is None or not stored:
+        if permissions.get_author() is None:
             return {}
         own = permissions.find_attributed(self.kg.store, stored.values())
         return {iri: graph for iri, graph in stored.items() if graph not in own}
@@ -211,7 +221,9 @@ class _Build:
     def attempt(self, source: Source) -> Summary | QuadciteError:
         """Write the summary of a section, in a thread if there is an endpoint."""
         text, prompt = self.writer.write(source), self.writer.build_prompt(source.level)
-        made = build_summary(self.tree, source.section, text, self.writer.model, sha256(prompt))
+        graph = to_summary_graph(source.section, self.writer.model).value
+        inputs = self.tree.inputs(source.section)
+        made = Summary(source.section, graph, text, source.level, sha256(prompt), inputs)
         self.written.append(made)
         return made
 
@@ -235,4 +247,97 @@ class _Build:
 
 
 def _get_rank(model: str) -> int:
-    return max(rank for rank, beginning in enumerate(_RANKS) if model.startswith(beginning))
+    return next(rank for rank, beginning in enumerate(_RANKS) if model.startswith(beginning))
+
+
+def build_sources(query: Query, tree: CodeTree, sections: Sequence[str]) -> list[Source]:
+    """Load the inputs of the summaries of some sections."""
+    texts = code_tree.load_texts(query, sections)
+    return [
+        Source(
+            section,
+            tree.sections[section].name,
+            texts.get(section, ""),
+            [
+                (tree.sections[part].name, tree.summaries[part].text)
+                for part in tree.parts(section)
+                if part in tree.summaries
+            ],
+            tree.heights[section],
+        )
+        for section in sections
+    ]
+
+
+def hash_inputs(tree: CodeTree, section: str) -> str:
+    """Hash all inputs of the summary of a section."""
+    return sha256(" ".join(sorted(tree.inputs(section))))
+
+
+def record_summary(
+    kg: KnowledgeGraph, municipality: str, section: str, text: str, *, inputs_sha256: str | None = None
+) -> None:
+    """Store a summary written by the calling agent.
+
+    Raises InvalidInputError for an invalid summary (see `check_summary`) and for a section
+    without text to summarize, and ConflictError if the section or its parts have changed since `inputs_sha256`.
+    """
+    tree = code_tree.read_tree(kg, municipality)
+    if section not in tree.heights:
+        state = tree.states.get(section, "unknown")
+        raise InvalidInputError(f"{quoted(section)} cannot have a summary: its state is {state}.")
+    if inputs_sha256 not in (None, hash_inputs(tree, section)):
+        name = quoted(tree.sections[section].name)
+        raise ConflictError(f"{name} or its parts have changed. Get its source again.")
+    sources = build_sources(kg.store.query_sources, tree, [section])
+    agent = Writer("agent/agent", build_instructions, lambda source: check_summary(text, source.level, source.given()))
+    _Build(kg, tree, agent, municipality).write(sources)
+
+
+def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Summary], run: Run) -> str | None:
+    """Commit summaries, each replacing any other of its section. Returns the run, or None if nothing changed.
+
+    Concurrent builds leave one summary per section. Raises ForbiddenError if a caller without the token would replace
+    a summary of the operator.
+    """
+    built = timestamp(datetime.now(UTC))
+    graphs = {NamedNode(summary.graph): summary for summary in summaries}
+    origins = {
+        graph: RecordOrigin(
+            "",
+            (),
+            derived_from=[NamedNode(tree.sections[summary.section].graph)],
+            said=[(KG.method, Literal(summary.method)), (PROV.generatedAtTime, built)],
+            author=permissions.get_author(),
+        )
+        for graph, summary in graphs.items()
+    }
+    with _WRITING:
+        stored = bind(GRAPHS_OF, sections=[NamedNode(summary.section) for summary in summaries])
+        held = [named_node(row["graph"]) for row in select(kg.store.query_sources, stored)]
+        described = run.describe(kg.store, origins)
+
+        def describe(changes: Sequence[GraphChange]) -> Patch:
+            permissions.check_changes(kg.store, changes)
+            return described(changes)
+
+        replace: dict[NamedNode, Sequence[Quad]] = dict.fromkeys(held, ())
+        done = kg.store.commit(replace | {graph: [*_quads(tree, graphs[graph])] for graph in graphs}, describe)
+    read_newest()
+    return run.iri.value if any(change.content_sha256 for change in done.changes) else None
+
+
+def _quads(tree: CodeTree, summary: Summary) -> Iterator[Quad]:
+    graph, node = NamedNode(summary.graph), to_summary_iri(summary.section)
+    parts = [to_summary_iri(part) for part in tree.parts(summary.section) if part in tree.summaries]
+    statements: list[tuple[NamedNode, NamedNode | Literal]] = [
+        (RDF.type, KG.Summary),
+        (KG.summaryOf, NamedNode(summary.section)),
+        (KG.summaryLevel, Literal(summary.level)),
+        (SCHEMA.text, Literal(summary.text)),
+        (KG.promptSha256, Literal(summary.prompt_sha256)),
+        *((KG.inputSha256, Literal(digest)) for digest in summary.inputs),
+        *((PROV.wasDerivedFrom, each) for each in (NamedNode(summary.section), *parts)),
+    ]
+    for predicate, value in statements:
+        yield Quad(node, predicate, value, graph)

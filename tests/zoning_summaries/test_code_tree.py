@@ -13,7 +13,7 @@ from kg.provenance.load_records import Agent, Run
 from kg.provenance.reader import find_changed_graphs
 from kg.settings import Settings
 from kg.vocabulary import BASE, KG, RDF, mint
-from kg.zoning_summaries import code_tree, stored_summaries
+from kg.zoning_summaries import build, code_tree
 from loaders.sources import load
 from loaders.zoning.graph.ingest import ingest
 
@@ -39,12 +39,9 @@ def send(kg: KnowledgeGraph, key: str, text: str, parent: str = "17.04") -> None
 def summarize(kg: KnowledgeGraph, key: str, text: str, model: str = "agent/test") -> None:
     tree = code_tree.read_tree(kg, TOWN)
     section = mint("section", "us-ut-quarry-bend", key).value
-    stored_summaries.commit_summaries(
-        kg,
-        tree,
-        [stored_summaries.build_summary(tree, section, text, model, "0" * 64)],
-        Run(Agent("test", "1"), {}, ()),
-    )
+    graph = code_tree.to_summary_graph(section, model).value
+    summary = code_tree.Summary(section, graph, text, tree.heights[section], "0" * 64, tree.inputs(section))
+    build.commit_summaries(kg, tree, [summary], Run(Agent("test", "1"), {}, ()))
 
 
 def said(tree: code_tree.CodeTree) -> object:
