@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from loaders.citations.number_lists import separator_of
 from loaders.citations.section_citations import THIS, Citation, find_citations
+from loaders.readers.html_tree import list_label
 from loaders.zoning.readers.code_model import Section
+from loaders.zoning.readers.heading_sequences import parse_roman
 
 _SECTION: Final = "section"
 _NUMBERS: Final = re.compile(r"\w+(?:[.-]\w+)*(?::(?=\d)\w+(?:[.-]\w+)*)?")
@@ -18,9 +21,6 @@ _RESTARTING: Final = 2
 """Digits of numbers that may restart in each article or chapter."""
 _PARAGRAPH: Final = re.compile(r"(\d+(?:[.-]\d+)+)[a-z]")
 _LETTERED: Final = re.compile(r"([ivxl]+)[.-]([a-z])(?:[.-]\w+)*")
-_ROMAN: Final = ("", *(tens + ones for tens in ("", "x", "xx", "xxx", "xl") for ones in
-                 ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")))[1:]  # fmt: skip
-"""The Roman numerals of 0 (none) to 49."""
 
 
 class Index:
@@ -32,47 +32,40 @@ class Index:
         For example, ``D.C. Official Code § 8-101`` is in the code with that name among its `codes`.
         """
         self.own = frozenset(codes)
-        self.sections: dict[str, Section] = {}
-        self._parts: dict[str | None, tuple[str, ...]] = {}
-        self._numbered: dict[tuple[str, str], tuple[str, ...]] = {}
-        self._letters: bool | None = None
-        self._restarting: bool | None = None
-        self._places: dict[str, int] = {}
-        """Positions in document order, computed on first use."""
-        parts: dict[str | None, list[str]] = defaultdict(list)
-        numbered: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for section in sections:
-            self.sections[section.key] = section
-            parts[section.parent].append(section.key)
-            for name in _names(section):
-                numbered[name].append(section.key)
-        self._parts = {key: tuple(several) for key, several in parts.items()}
-        self._numbered = {name: tuple(several) for name, several in numbered.items()}
+        self.sections = {section.key: section for section in sections}
 
     def copy(self) -> Index:
         """Copy the index so that it can be changed independently."""
-        other = Index(codes=self.own)
-        other.sections, other._parts, other._numbered = dict(self.sections), dict(self._parts), dict(self._numbered)
-        return other
+        return Index(self.sections.values(), codes=self.own)
 
     def put(self, section: Section) -> None:
         """Add a section, or replace the one with its key."""
-        self.drop(section.key)
         self.sections[section.key] = section
-        self._parts[section.parent] = (*self._parts.get(section.parent, ()), section.key)
-        for name in _names(section):
-            self._numbered[name] = (*self._numbered.get(name, ()), section.key)
+        self._forget()
 
     def drop(self, key: str) -> None:
         """Remove a section, if it exists."""
-        self._places.clear()
-        self._letters = self._restarting = None
-        section = self.sections.pop(key, None)
-        if section is None:
-            return
-        self._parts[section.parent] = tuple(each for each in self._parts[section.parent] if each != key)
-        for name in _names(section):
-            self._numbered[name] = tuple(each for each in self._numbered[name] if each != key)
+        self.sections.pop(key, None)
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what was derived from the sections, after a change."""
+        self.__dict__ = {"own": self.own, "sections": self.sections}
+
+    @cached_property
+    def _parts(self) -> Mapping[str | None, Sequence[str]]:
+        parts = defaultdict[str | None, list[str]](list)
+        for key, section in self.sections.items():
+            parts[section.parent].append(key)
+        return parts
+
+    @cached_property
+    def _numbered(self) -> Mapping[tuple[str, str], Sequence[str]]:
+        numbered = defaultdict[tuple[str, str], list[str]](list)
+        for key, section in self.sections.items():
+            for name in _names(section):
+                numbered[name].append(key)
+        return numbered
 
     def below(self, key: str) -> Iterator[str]:
         """Yield a key and the keys of all its descendants, even if the section itself does not exist."""
@@ -93,15 +86,18 @@ class Index:
 
         Siblings are sorted by their order, then by key.
         """
-        if not self._places:
-            places: dict[str, int] = {}
-            stack = self._in_order(key for key, each in self.sections.items() if each.parent not in self.sections)
-            while stack:
-                places[key := stack.pop()] = len(places)
-                stack += self._in_order(self._parts.get(key, ()))
-            self._places = places
         # Sections that are their own ancestors have no position.
         return list(self._places)[self._places.get(first, 0) : self._places.get(last, -1) + 1]
+
+    @cached_property
+    def _places(self) -> Mapping[str, int]:
+        """Positions in document order."""
+        places: dict[str, int] = {}
+        stack = self._in_order(key for key, each in self.sections.items() if each.parent not in self.sections)
+        while stack:
+            places[key := stack.pop()] = len(places)
+            stack += self._in_order(self._parts.get(key, ()))
+        return places
 
     def _in_order(self, keys: Iterable[str]) -> list[str]:
         return sorted(keys, key=lambda key: (self.sections[key].order, key), reverse=True)
@@ -132,30 +128,19 @@ class Index:
         top = [key for key in found if self.sections[key].parent is None]
         return top[0] if len(top) == 1 and scopes and self.sections[scopes[-1]].kind == kind else None
 
-    @property
+    @cached_property
     def has_letters(self) -> bool:
         """Whether any section has the number of a paragraph: 5.10D."""
-        if self._letters is None:
-            self._letters = any(
-                keys and kind == _SECTION and _PARAGRAPH.fullmatch(number)
-                for (kind, number), keys in self._numbered.items()
-            )
-        return self._letters
+        return any(kind == _SECTION and _PARAGRAPH.fullmatch(number) for kind, number in self._numbered)
 
-    @property
+    @cached_property
     def restarts(self) -> bool:
         """Whether the numbers of sections begin again in some level: several sections have the lowest short number."""
-        if self._restarting is None:
-            short = [
-                number
-                for kind, number in self._numbered
-                if kind == _SECTION and not _is_placed(number) and self._numbered[kind, number]
-            ]
-            digits = [each for each in short if each.isdecimal()]
-            others = [each for each in short if not each.isdecimal()]
-            lowest = [min(several, key=key) for several, key in ((digits, int), (others, str)) if several]
-            self._restarting = any(len(self._numbered[_SECTION, number]) > 1 for number in lowest)
-        return self._restarting
+        short = [number for kind, number in self._numbered if kind == _SECTION and not _is_placed(number)]
+        digits = [each for each in short if each.isdecimal()]
+        others = [each for each in short if not each.isdecimal()]
+        lowest = [min(several, key=key) for several, key in ((digits, int), (others, str)) if several]
+        return any(len(self._numbered[_SECTION, number]) > 1 for number in lowest)
 
     @property
     def in_city_code(self) -> bool:
@@ -229,10 +214,10 @@ def _find_lettered(number: str, index: Index, scopes: Sequence[str]) -> str | No
 
 def _to_numerals(number: str) -> Iterator[str]:
     """Yield the number of a level in the other numerals: ``5`` as ``v``."""
-    if number in _ROMAN:
-        yield str(_ROMAN.index(number))
-    elif number.isdigit() and 0 < int(number) < len(_ROMAN):
-        yield _ROMAN[int(number)]
+    if (value := parse_roman(number)) is not None:
+        yield str(value)
+    elif number.isdigit():
+        yield list_label("i", int(number))
 
 
 def resolve_words(words: str, index: Index, here: str | None = None, state: str | None = None) -> str | None:

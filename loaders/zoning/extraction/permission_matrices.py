@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import zip_longest
@@ -13,7 +13,6 @@ from loaders.readers.inline import to_plain_mark
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.permission_levels import (
-    NOT,
     Level,
     UsePermission,
     find_review,
@@ -21,7 +20,7 @@ from loaders.zoning.extraction.permission_levels import (
     level_of,
     prohibit_unlisted,
 )
-from loaders.zoning.readers.code_model import Cell, Section
+from loaders.zoning.readers.code_model import Cell, Section, Table
 from loaders.zoning.readers.outline import find_label_end
 
 _USUAL: Final[Mapping[str, Level]] = {
@@ -42,7 +41,7 @@ _MARK: Final = re.compile(
 )
 _LETTER: Final = re.compile(
     r"(?<![\w-])(?P<open>[“\"‘'(\[]{0,2})(?P<letter>[A-Z](?:[/-]?[A-Z]){0,6}\d?|[-–—✓✔•●■○◯◐□☐]|\*{1,2}"
-    r"|(?P<word>(?i:dash|hyphen|asterisk|check ?mark))|(?P<blank>(?i:blank|empty|no (?:letter|symbol|mark|entry))))"
+    r"|(?P<word>(?i:dash|hyphen|asterisk|check ?mark|blank|empty|no (?:letter|symbol|mark|entry))))"
     r"(?![\w])[”\"’')\]]{0,2}"
 )
 """A letter or symbol of a matrix, or the word for one, in the text that explains it."""
@@ -61,7 +60,6 @@ _MARKED: Final = re.compile(
     re.IGNORECASE,
 )
 """Words before a letter that is named without quotes."""
-_CLOSED: Final = re.compile(r" ?(?:[,;./]|$|(?:and|or)\b)")
 _USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
 _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[¹²³⁰⁴-⁹]{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)])"
@@ -85,7 +83,6 @@ _CONDITION: Final = re.compile(
     re.IGNORECASE,
 )
 _PART: Final = re.compile(r"[;,] ?(?:and |or |but )?")
-_DASHES: Final = frozenset(("-", "–", "—"))
 _ENDS: Final = " .,;:|/=–—-()"
 """Characters around a meaning."""
 _KEY_BEFORE: Final = re.compile(r"(?:[/|;]|\b(?:key|legend|symbols?):?) ?$", re.IGNORECASE)
@@ -101,15 +98,6 @@ _GROUP: Final = 80
 """Longest heading of a group of rows, in code points."""
 _AROUND: Final = 4_000
 """Code points before and after a table that are searched for its legend and notes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Joined:
-    """A table and its continuations, which have no header of their own."""
-
-    start: int
-    end: int
-    grid: Sequence[Sequence[Cell | None]]
 
 
 def is_legend(section: Section) -> bool:
@@ -128,32 +116,23 @@ def find_in_matrices(
         yield from _in_matrix(section, table, known, legends)
 
 
-def _join_tables(section: Section, known: Mapping[str, District]) -> Iterator[_Joined]:
+def _join_tables(section: Section, known: Mapping[str, District]) -> Sequence[Table]:
     """Join the parts of a table that rows of one cell, such as ``Business uses``, divide."""
-    joined: _Joined | None = None
+    joined: list[Table] = []
     for table in section.tables:
         grid = table.grid()
-        between = section.text[joined.end : table.start].strip() if joined else ""
-        between = between[find_label_end(between, 0, len(between)) :]
-        if (
-            joined is not None
-            and naming.find_column_codes(grid, known) is None
-            and len(between) <= _GROUP
-            and not re.search(r"[\n.:]", between)
-            and len(grid[0] if grid else ()) == len(joined.grid[0] if joined.grid else ())
-        ):
-            joined = _Joined(joined.start, table.end, [*joined.grid, *grid])
-            continue
-        if joined is not None:
-            yield joined
-        joined = _Joined(table.start, table.end, grid)
-    if joined is not None:
-        yield joined
+        goes_on = bool(joined and grid) and naming.find_column_codes(grid, known) is None
+        between = section.text[joined[-1].end : table.start].strip() if goes_on else "\n"
+        if "\n" not in between and len(between) <= _GROUP and len(grid[0]) == len(joined[-1].grid()[0]):
+            joined[-1] = replace(joined[-1], end=table.end, rows=[*joined[-1].rows, *table.rows])
+        else:
+            joined.append(table)
+    return joined
 
 
 def parse_matrix(
     grid: Sequence[Sequence[Cell | None]], known: Mapping[str, District]
-) -> tuple[Sequence[Sequence[Cell | None]], int, Mapping[int, Sequence[str]], Sequence[str]] | None:
+) -> tuple[Sequence[Sequence[Cell | None]], int, Mapping[int, Sequence[str]], Set[str]] | None:
     """Parse a table as one of uses and districts with a letter for each. None for any other table.
 
     Returns its rows, or else its columns, the last place of the header, the districts of each column, and the words of
@@ -176,13 +155,13 @@ def parse_matrix(
         return None  # a list of districts
     if not words or sum(bool(_MARK.fullmatch(text.strip())) for text in words) < _LETTERS_SHARE * len(words):
         return None
-    return grid, header, districts, words
+    return grid, header, districts, {*words}
 
 
 def _in_matrix(
-    section: Section, table: _Joined, known: Mapping[str, District], legends: Sequence[Section]
+    section: Section, table: Table, known: Mapping[str, District], legends: Sequence[Section]
 ) -> Iterator[UsePermission]:
-    matrix = parse_matrix(table.grid, known)
+    matrix = parse_matrix(table.grid(), known)
     if matrix is None:
         return
     grid, header, districts, marks = matrix
@@ -253,84 +232,64 @@ def is_header_short(grid: Sequence[Sequence[Cell | None]], header: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Legend:
-    """Meanings of letters and of a blank cell."""
+class _Meaning:
+    """The meaning of a letter."""
 
-    levels: Mapping[str, Level]
-    blank: Level | None
-    reviews: Mapping[str, str]
-    """Citations of the review for a use, by letter."""
-    conditions: Mapping[str, str]
-    """Conditions of a use that is permitted by right, by letter, verbatim."""
-    words: Set[str]
-    """Words around the table."""
+    level: Level
+    review: str | None = None
+    """The citation of the review for a use."""
+    condition: str | None = None
+    """The condition of a use that is permitted by right, verbatim."""
 
 
-def _parse_legend(section: Section, table: _Joined, words: Sequence[str], legends: Iterable[Section]) -> _Legend:
+def _parse_legend(
+    section: Section, table: Table, words: Set[str], legends: Iterable[Section]
+) -> Mapping[str, _Meaning | None]:
     """Parse the meaning of letters from the text around the table, or else from `legends`, with defaults.
 
-    A letter that two of the `legends` explain differently has no meaning.
+    A letter whose explanation is not understood, or that two of the `legends` explain differently, has no meaning.
     """
-    before = section.text[max(0, table.start - _AROUND) : table.start]
-    after = section.text[table.end : table.end + _AROUND]
-    legend, reviews, conditions = dict(_USUAL), dict[str, str](), dict[str, str]()
-    letters = {each for word in words for each in (_letters(word), word.strip().upper())}
-    own: set[str] = set()
-    elsewhere: dict[str, set[Level]] = defaultdict(set)
-    others = [each.text[:_AROUND] for each in legends]
-    for place, around in enumerate((*others, after, before)):
-        for letter, meaning in _meanings(around, letters):
-            level = _level_of_meaning(meaning)
-            if level is None:
-                if _is_contradictory(meaning):
-                    legend.pop(letter, None)
-                continue
-            if place < len(others):
-                elsewhere[letter].add(level)
-            else:
-                elsewhere.pop(letter, None)
-            legend[letter] = level
-            own.add(letter)
-            reviews.pop(letter, None)
-            conditions.pop(letter, None)
-            reviewed = level == "byRightWithConditions" and _REVIEW.search(meaning)
-            if (level == "conditional" or reviewed) and (review := find_review(meaning)):
-                reviews[letter] = review
-            if reviewed and (condition := _CONDITION.search(meaning)):
-                said = condition[0].strip(" .,;|")
-                conditions[letter] = said + ")" * (said.count("(") - said.count(")"))
-    for letter in [letter for letter, levels in elsewhere.items() if len(levels) > 1]:
-        del legend[letter]
-    if "X" in letters and "X" not in own:
-        legend["X"] = (
-            "notPermitted" if any(legend.get(letter) == "byRight" for letter in letters - {"X"}) else "byRight"
+    letters = {each for word in words for each in (_letters(word), word.strip().upper(), "")}
+    told: dict[str, _Meaning | None] = {}
+    for each in legends:
+        for letter, said in _meanings(each.text[:_AROUND], letters):
+            meaning = _parse_meaning(said)
+            told[letter] = meaning if told.get(letter, meaning) == meaning else None
+    for around in (section.text[table.end : table.end + _AROUND], section.text[: table.start][-_AROUND:]):
+        meanings = [(letter, _parse_meaning(said)) for letter, said in _meanings(around, letters)]
+        told |= {letter: meaning for letter, meaning in meanings if meaning is not None}
+    legend = {letter: _Meaning(level) for letter, level in _USUAL.items()} | told
+    if "X" in letters and "X" not in told:
+        others = [legend.get(letter) for letter in letters - {"X"}]
+        legend["X"] = _Meaning(
+            "notPermitted" if any(each and each.level == "byRight" for each in others) else "byRight"
         )
-    blank = legend.pop("", None)
-    return _Legend(legend, blank, reviews, conditions, {*re.findall(r"\b[A-Z]{1,3}\d\b", before + after)})
+    return legend
 
 
-def _level_of_meaning(meaning: str) -> Level | None:
-    """Parse the meaning of a letter into a level. A use by right is one even if a board reviews its plan."""
-    by_right = _RIGHT.search(meaning) or (_REVIEW.search(meaning) and level_of(meaning) == "byRight")
-    if by_right and not NOT.search(meaning) and not is_conditional(meaning):
-        return "byRightWithConditions" if _CONDITION.search(meaning) else "byRight"
-    if _is_contradictory(meaning):
+def _parse_meaning(words: str) -> _Meaning | None:
+    """Parse the meaning of a letter. A use by right is one even if a board reviews its plan."""
+    levels = {level_of(part) for part in _PART.split(words)} - {None}
+    if "notPermitted" in levels and len(levels) > 1:
+        return None  # "a conditional use, and not permitted"
+    level, condition = level_of(f"{words} uses"), _CONDITION.search(words)
+    by_right = _RIGHT.search(words) or (level == "byRight" and _REVIEW.search(words))
+    if by_right and level != "notPermitted" and not is_conditional(words):
+        level = "byRightWithConditions" if condition else "byRight"
+    if level is None:
         return None
-    return level_of(f"{meaning} uses")
-
-
-def _is_contradictory(meaning: str) -> bool:
-    """Check whether a part of a meaning prohibits and another permits: ``a conditional use, and not permitted``."""
-    levels = {level for part in _PART.split(meaning) if (level := level_of(part)) is not None}
-    return "notPermitted" in levels and len(levels) > 1
+    review = find_review(words) if level in ("conditional", "byRightWithConditions") else None
+    if level != "byRightWithConditions" or condition is None:
+        return _Meaning(level, review)
+    said = condition[0].strip(" .,;|")
+    return _Meaning(level, review, said + ")" * (said.count("(") - said.count(")")))
 
 
 def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
-    """Yield letters and their meanings, ``""`` for a blank cell.
+    """Yield letters and the words of their meanings.
 
-    The letters of a sentence divide it. Their meanings are behind them, ``P means permitted``, or before them,
-    ``Prohibited uses (N)``: behind where the words before the first letter, and before where those after the last
-    letter, have no level. If both have one, the words next to the letters decide.
+    The letters of a sentence divide it. Their meanings are before them, ``Prohibited uses (N)``, where the words before
+    the first letter have a level, and those after the last have none. Else they are behind: ``P means permitted``.
     """
     for sentence in _SENTENCE.finditer(around):
         said = sentence[0]
@@ -341,12 +300,7 @@ def _meanings(around: str, letters: Set[str]) -> Iterator[tuple[str, str]]:
         ends = [*[match.start() for match, _ in signs[1:]], len(said)]
         behind = [said[start:end] for start, end in zip(starts, ends, strict=True)]
         before = [said[: signs[0][0].start()], *behind[:-1]]
-        first, last = _level_of_meaning(before[0]), _level_of_meaning(behind[-1])
-        if first is not None and last is not None:
-            closed = sum(_CLOSED.match(said, match.end()) is not None for match, _ in signs)
-            reverse = closed * 2 > len(signs)
-        else:
-            reverse = first is not None
+        reverse = _parse_meaning(before[0]) is not None and _parse_meaning(behind[-1]) is None
         for (_, names), meaning in zip(signs, before if reverse else behind, strict=True):
             for name in names:
                 yield name, meaning.strip(_ENDS)
@@ -362,26 +316,20 @@ def _find_signs(said: str, letters: Set[str]) -> Sequence[tuple[re.Match[str], S
     explained = False
     for match in _LETTER.finditer(said):
         word = (match["word"] or "").casefold()
-        names = [mark for mark in _SYMBOL_WORDS[word] if mark in letters] if word else [match["letter"].upper()]
-        if match["blank"]:
-            names = [""]
-        if not names or not all(name in letters or match["blank"] for name in names):
+        names = (
+            [mark for mark in _SYMBOL_WORDS.get(word, ("",)) if mark in letters] if word else [match["letter"].upper()]
+        )
+        if not names or not letters >= {*names}:
             continue
         plain = match["letter"].isalpha() and match["letter"] not in ("A", "I")
         told = bool(
             match["open"]
             or word
-            or match["blank"]
             or _EXPLAINS.match(said, match.end())
             or not said[: match.start()].strip()
             or (plain and _MARKED.search(said, 0, match.start()))
             or _KEY_BEFORE.search(said, 0, match.start())
         )
-        if match["letter"] in _DASHES and not match["open"]:
-            before = said[found[-1][0].end() if found else 0 : match.start()].strip()
-            explains = _EXPLAINS.match(said, match.end())
-            stated = before and explains and explains[0].strip()[0] in "=aimdsr"
-            told = bool(stated) or not said[: match.start()].strip()
         if told or plain:
             found.append((match, names))
             explained = explained or told
@@ -419,33 +367,29 @@ def _parse_cell(
     use: Cell,
     cell: Cell,
     code: str,
-    legend: _Legend,
+    legend: Mapping[str, _Meaning | None],
     notes: Mapping[str, str],
     told: Sequence[str],
 ) -> Iterator[UsePermission]:
     name = strip_marks(section, use).strip(" .;:")
     name = name[find_label_end(name, 0, len(name)) :]
     raw = strip_marks(section, cell).strip()
-    match = _MARK.fullmatch(raw) if raw.upper() not in legend.levels and raw not in legend.words else None
+    explained = raw.upper() in legend
     marks = find_marks(section, use, cell)
-    if match and match["notes"]:
+    if not explained and (match := _MARK.fullmatch(raw)) and (match["notes"] in notes or not match["notes"].isdigit()):
         raw = match["letters"]
         marks += re.findall(r"\d+|[*†‡]+|[a-z]+", match["notes"])
     conditions = list(dict.fromkeys(notes.get(mark, mark) for mark in marks))
-    usual = None if raw.upper() in legend.levels else re.match(r"(SP|SE|SUP|CUP|C)(?=-[A-Z]|\d)", raw)
-    level = legend.levels.get(usual[1] if usual else raw.upper()) if raw else legend.blank
-    if level is None:
+    usual = None if explained else re.match(r"(SP|SE|SUP|CUP|C)(?=-[A-Z]|\d)", raw)
+    meaning = legend.get(usual[1] if usual else raw.upper())
+    if meaning is None:
         return
-    if not raw:
-        yield UsePermission(code, name, level, "", conditions, None, use.start, use.end, "matrix")
-        return
+    level, told_at = meaning.level, cell if raw else use
     if level == "byRight" and conditions:
         level = "byRightWithConditions"
-    review = legend.reviews.get(raw.upper()) if level in ("conditional", "byRightWithConditions") else None
-    if level == "byRightWithConditions" and (condition := legend.conditions.get(raw.upper())):
-        conditions.append(condition)
+    conditions += [meaning.condition] if meaning.condition else []
     conditions += told if level != "notPermitted" else ()
-    yield UsePermission(code, name, level, raw, conditions, review, cell.start, cell.end, "matrix")
+    yield UsePermission(code, name, level, raw, conditions, meaning.review, told_at.start, told_at.end, "matrix")
 
 
 def find_marks(section: Section, *cells: Cell) -> list[str]:

@@ -19,6 +19,7 @@ from itertools import pairwise
 from typing import Final, Literal
 
 from loaders.readers.headings import RANKS, SECTION, parse_heading
+from loaders.zoning.extraction.citation_resolution import Index
 from loaders.zoning.extraction.districts import (
     CODE,
     OTHER_KIND,
@@ -222,13 +223,13 @@ def find_code_scopes(
     Only the sections that are not in `memo`, or whose surroundings differ, are read again. The others are added to it.
     """
     given, memo = list(sections), {} if memo is None else memo
-    by_key = {each.key: each for each in given}
-    contradicted = _find_contradicted(given, by_key)
+    index = Index(given)
+    contradicted = _find_contradicted(given, index)
     found: dict[str, Sequence[Scope]] = {}
     carried: Carried | None = None
     titles: dict[str, Place | None] = {}
     for section in given:
-        above = _above(section, by_key)
+        above = [index.sections[key] for key in index.above(section.key)[1:]]
         titles[section.key] = own = parse_scope(section.title, known)
         if carried is not None and _rank(section) <= carried[0]:
             carried = None
@@ -250,15 +251,6 @@ def find_scopes(section: Section, known: Mapping[str, District], above: Sequence
     """Find the scopes of one section with these ancestors, innermost first."""
     titles = {each.key: parse_scope(each.title, known) for each in (section, *above)}
     return _partition(section, _find_place(section, above, titles, known), known)[0]
-
-
-def _above(section: Section, by_key: Mapping[str, Section]) -> Sequence[Section]:
-    found: list[Section] = []
-    parent = section.parent
-    while parent is not None and (above := by_key.get(parent)) is not None and above not in found:
-        found.append(above)
-        parent = above.parent
-    return found
 
 
 def _rank(section: Section) -> int:
@@ -297,14 +289,15 @@ def _find_leading(text: str, known: Mapping[str, District]) -> tuple[str, ...]:
     return tuple(codes)
 
 
-def _find_contradicted(sections: Sequence[Section], by_key: Mapping[str, Section]) -> set[str]:
+def _find_contradicted(sections: Sequence[Section], index: Index) -> set[str]:
     """Find the sections whose numbers contradict the level that contains them: 21.1 in article XX."""
     leads: dict[str, bool] = {}
     numbers = {each.key: each.number for each in sections if each.number}
     keys = dict(zip(numbers, parse_keys(numbers.values()), strict=True))
     for section in sections:
         key = keys.get(section.key)
-        over = [keys[each.key] for each in _above(section, by_key) if each.kind != SECTION and keys.get(each.key)]
+        above = index.above(section.key)[1:]
+        over = [keys[each] for each in above if index.sections[each].kind != SECTION and keys.get(each)]
         if section.kind == SECTION and key is not None and len(key) > 1 and over:
             leads[section.key] = any(each is not None and key[: len(each)] == each for each in over)
     fits = Counter(leads.values())
