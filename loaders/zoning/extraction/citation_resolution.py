@@ -49,7 +49,7 @@ class Index:
         self._forget()
 
     def _forget(self) -> None:
-        """Forget what was derived from the sections, after a change."""
+        """Drop the lookups over the sections, after a change."""
         self.__dict__ = {"own": self.own, "sections": self.sections}
 
     @cached_property

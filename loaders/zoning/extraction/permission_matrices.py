@@ -147,8 +147,7 @@ def parse_matrix(
     header, districts = columns
     if is_header_short(grid, header + 1):
         return None
-    cells = [row[place] for row in grid[header + 1 :] for place in districts if place < len(row)]
-    words = [cell.text for cell in cells if cell is not None and cell.text.strip()]
+    words = [cell.text for row in grid[header + 1 :] for cell in find_filled(row[place] for place in districts)]
     titles = {naming.plain_name(each.name) for each in known.values() if each.name}
     labels = [{naming.plain_name(cell.text) for cell in row[:2] if cell is not None} for row in grid[header + 1 :]]
     if sum(not titles.isdisjoint(each - {""}) for each in labels) * 2 > len(labels):
@@ -173,8 +172,8 @@ def _in_matrix(
     groups: Sequence[str] = ()
     grouped = indented = False
     for row in grid[header + 1 :]:
-        use = next((cell for place in names if (cell := row[place]) is not None and cell.text.strip()), None)
-        own = [cell for place in districts if place < len(row) and (cell := row[place]) is not None and cell is not use]
+        use = next(iter(find_filled(row[place] for place in names)), None)
+        own = [cell for cell in find_filled(row[place] for place in districts) if cell is not use]
         if use is None:
             continue
         if not any(_MARK.fullmatch(cell.text.strip()) for cell in own):
@@ -184,16 +183,15 @@ def _in_matrix(
             ends = indented and row[0] is use and bool(groups) and not groups[-1].isupper()
             groups = groups[:-1] if ends else groups  # a use in the first column, after those indented below a heading
             grouped, indented = False, row[0] is not use
-        if not any(cell.text.strip() for cell in own):
+        if not own:
             continue
-        beside = [each.text.strip(" .") for each in row[last + 1 :] if each is not None and each not in own]
+        beside = [each.text.strip(" .") for each in find_filled(row[last + 1 :]) if each not in own]
         told = [words for words in dict.fromkeys(beside) if any(map(str.isalnum, words)) and not _MARK.fullmatch(words)]
         for place, codes in districts.items():
-            cell = row[place] if place < len(row) else None
-            if cell is not None and cell is not use:
+            if (cell := row[place]) is not None and cell is not use:
                 for code in (each for each in codes if each in known):
                     found = list(_parse_cell(section, use, cell, code, legend, notes, told))
-                    if not found and cell.text.strip() and len({each.start for each in own}) > 1:
+                    if not found and cell.text.strip() and len(own) > 1:
                         unread.add(code)
                     told_of.update(each.district for each in found)
                     yield from (replace(each, group=" | ".join(groups)) for each in found)
@@ -390,6 +388,11 @@ def _parse_cell(
     conditions += [meaning.condition] if meaning.condition else []
     conditions += told if level != "notPermitted" else ()
     yield UsePermission(code, name, level, raw, conditions, meaning.review, told_at.start, told_at.end, "matrix")
+
+
+def find_filled(cells: Iterable[Cell | None]) -> list[Cell]:
+    """Find the cells with words, each once though it may span several places."""
+    return list({cell.start: cell for cell in cells if cell is not None and cell.text.strip()}.values())
 
 
 def find_marks(section: Section, *cells: Cell) -> list[str]:

@@ -23,6 +23,7 @@ from loaders.zoning.extraction.dimensions import (
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.measures import Measure, parse_measure
 from loaders.zoning.extraction.permission_matrices import (
+    find_filled,
     find_marks,
     find_notes,
     is_header_short,
@@ -134,80 +135,61 @@ class _Reader:
 
     def _is_of_numbers(self, rows: Iterable[int], columns: Iterable[int]) -> bool:
         """Whether many cells are numbers, so that the words of the table are worth quoting."""
-        cells = [cell for number in rows for place in columns if (cell := self._grid[number][place]) is not None]
-        words = [cell.text.strip() for cell in cells if cell.text.strip()]
+        cells = find_filled(self._grid[number][place] for number in rows for place in columns)
+        words = [cell.text.strip() for cell in cells]
         return sum(each[0].isdigit() for each in words) * 3 >= max(len(words), 1)
 
     def _count_label_columns(self, header: int) -> int:
         """Count the columns at the left that contain labels: most of their cells are no numbers."""
         count = 0
         for place in range(min(_LABELS, len(self._grid[0]) - 1)):
-            texts = [cell.text.strip() for row in self._grid[header:] if (cell := row[place]) is not None]
-            texts = [each for each in texts if each]
+            texts = [cell.text.strip() for cell in find_filled(row[place] for row in self._grid[header:])]
             numbers = sum(
                 each[:1].isdigit() or _NONE.fullmatch(each) is not None or not re.search(r"\w", each) for each in texts
             )
-            head = " ".join(cell.text for row in self._grid[:header] if (cell := row[place]) is not None)
-            if place and (
-                numbers * 5 > len(texts) * 2 or parse_label(head) or naming.codes_in_title(head.strip(), self._known)
-            ):
+            if place and numbers * 5 > len(texts) * 2:
                 break
             count += 1
-        return count or 1
+        return count
 
     def _find_rows(self, header: int, labels: int) -> Mapping[int, _Head]:
         """Find the headers of the rows with values. A row without values is the group of those below it."""
         found: dict[int, _Head] = {}
         group = ""
         for number, row in enumerate(self._grid[header:], header):
-            first = next((cell for cell in row[:labels] if cell is not None and cell.text.strip()), None)
-            values = [cell for cell in row[labels:] if cell is not None and cell is not first and cell.text.strip()]
-            if first is None:
+            cells = find_filled(row[:labels])
+            if not cells:
                 continue
-            if not values:
-                group = strip_marks(self._section, first).strip()
-                continue
-            cells = list({cell.start: cell for cell in row[:labels] if cell is not None and cell.text.strip()}.values())
             words = strip_marks(self._section, cells[-1]).strip()
-            if (
-                len(cells) == 1
-                and group
-                and (own := parse_label(words))
-                and not (
-                    own.type == "setback" or re.match(r"(?:front|sides?|rear|interior|corner|street)\b", words, re.I)
-                )
-            ):
+            if not any(cell not in cells for cell in find_filled(row[labels:])):
+                group = words
+                continue
+            if parse_label(words):
                 group = ""
             found[number] = self._head(cells, group)
         return found
 
     def _head(self, cells: Sequence[Cell | None], group: str = "") -> _Head:
         """Build a header from its cells, outermost first."""
-        distinct = {cell.start: cell for cell in cells if cell is not None and cell.text.strip()}
-        told = [strip_marks(self._section, cell).strip() for cell in distinct.values()]
-        marks = find_marks(self._section, *distinct.values())
+        filled = find_filled(cells)
+        told = [strip_marks(self._section, cell).strip() for cell in filled]
+        marks = find_marks(self._section, *filled)
         words = told[-1] if told else ""
         outer = ": ".join(each for each in (group, *told[:-1]) if each)
         while (mark := re.search(r"(?<=[\w).]) ?([*†‡]{1,3})$", words)) is not None:
             marks.append(mark[1])
             words = words[: mark.start()].strip()
         codes, rest = self._codes(words)
-        spanning = iter(told[-2::-1])
-        while not codes and (above := next(spanning, None)) is not None:
-            codes, rest = self._codes(above)[0], words  # a case of these districts: "Corner lot" below "R-1, R-2"
+        for above in told[-2::-1]:  # a case of these districts: "Corner lot" below "R-1, R-2"
+            codes = codes or self._codes(above)[0]
         return _Head(words, outer, codes, rest, marks)
 
     def _codes(self, words: str) -> tuple[Sequence[str], str]:
         """Parse the districts at the start of a header. Also returns the rest of it."""
-        if not self._known:
-            return (), words
         codes, end = naming.parse_leading_codes(words, self._known)
         if codes and not re.match(r"[\w’'/.]", words[end : end + 1]):
             return codes, words[end:].strip(" :,–—-")
-        plain = naming.plain_name(words)
-        alike = [code for code, each in self._known.items() if plain and naming.plain_name(each.name) == plain]
-        if not alike and re.search(r"\b(?:districts?|zones?)\b", words, re.I):
-            alike = [*naming.codes_in_title(words, self._known)]
+        alike = naming.codes_in_title(words, self._known)
         return (alike, "") if len(alike) == 1 else ((), words)
 
     def _read_cell(self, cell: Cell, row: _Head, column: _Head, codes: Sequence[str]) -> Iterator[Standard]:
@@ -230,7 +212,7 @@ class _Reader:
         )  # fmt: skip
         if label is not None and given is not None:
             yield self._with_value(quoted, cell, raw, label, given, others)
-        elif label is not None and (pair := self._split_pair(raw, label, row, column)):
+        elif label is not None and (pair := self._split_pair(raw, label, column)):
             for part, of, value in pair:
                 yield self._with_value(quoted, cell, part, label, value, [of, *others])
         elif not _REFERENCE.search(headers):
@@ -261,14 +243,10 @@ class _Reader:
             return None
         return given
 
-    def _split_pair(
-        self, raw: str, label: DimensionLabel, row: _Head, column: _Head
-    ) -> Sequence[tuple[str, str, Measure]]:
+    def _split_pair(self, raw: str, label: DimensionLabel, column: _Head) -> Sequence[tuple[str, str, Measure]]:
         """Split a cell such as ``6,000/8,000`` if a header names its parts: ``1F/2F``. Yields part, name and value."""
         parts = _PAIR.split(raw)
-        if len(parts) < 2:
-            return []
-        for names in (column.rest if column.codes else "", row.rest if row.codes else "", label.case or ""):
+        for names in (column.rest, label.case or ""):
             of = [each.strip(" ()") for each in _PAIR.split(names)]
             if len(of) == len(parts) and all(of):
                 last = parse_measure(parts[-1], label.unit)
@@ -285,7 +263,6 @@ class _Reader:
     ) -> Standard:
         """Build the standard with the value of a quoted cell."""
         said = [each.strip(" :,") for each in (label.case or "", *others) if not _NO_CASE.fullmatch(each)]
-        said = [each for each in said if not any(_is_name(each, code, self._known) for code in quoted.districts)]
         said = [each for each in said if not (_PAIR.search(each) and set(_PAIR.split(each)) & set(said))]
         uses, cases = [each for each in said if not _CASE.match(each)], [each for each in said if _CASE.match(each)]
         start = max(self._section.text.find(raw, cell.start, cell.end), cell.start)
@@ -308,12 +285,3 @@ def _find_caption(section: Section, table: Table) -> str:
     """Find the caption of a table in the line above it, if it is a short one without a verb."""
     line = section.text[max(0, table.start - _LONGEST_LINE) : table.start].rstrip().rpartition("\n")[2]
     return line.strip() if len(line.split()) <= _WORDS_OF_CAPTION and not _VERB.search(line) else ""
-
-
-def _is_name(words: str, code: str, known: Mapping[str, District]) -> bool:
-    """Whether some words are the name of a district."""
-    return (
-        code in known
-        and bool(plain := naming.plain_name(words))
-        and plain in (naming.plain_name(known[code].name), code.casefold())
-    )
