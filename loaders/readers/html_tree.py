@@ -22,7 +22,6 @@ _MOST_ATTRIBUTES: Final = 10_000
 """Maximum attributes of an element. The parser takes time in proportion to the square of their number."""
 _TAG: Final = re.compile(r"<[A-Za-z]")
 _QUOTED: Final = re.compile(r"\"[^\"]*\"|'[^']*'")
-_BOXES: Final = frozenset({"div", "p", "center", "br"})
 _ROMAN: Final = tuple(
     zip(
         (1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1),
@@ -82,33 +81,6 @@ def parse_html(text: str, name: str, left_out: LeftOut) -> etree._Element | None
 def normalize_space(text: str) -> str:
     """Normalize white space: each run, with no-break spaces, becomes one space."""
     return " ".join(text.split())
-
-
-def first_line(element: etree._Element) -> str:
-    """The text of an element up to its first block or line break."""
-    words: list[str] = []
-    waiting: list[tuple[etree._Element, Iterator[etree._Element]]] = [(element, iter(element))]
-    words.append(element.text or "")
-    while waiting:
-        parent, children = waiting[-1]
-        child = next(children, None)
-        if child is None:
-            waiting.pop()
-            if waiting:
-                words.append(parent.tail or "")
-        elif child.tag in BLOCKS or child.tag == "br":
-            begun = any(each and not each.isspace() for each in words)
-            if begun or child.tag not in _BOXES:
-                break
-            words.append(" ")
-            words.append(child.text or "")
-            waiting.append((child, iter(child)))
-        elif child.tag not in HIDDEN:
-            words.append(child.text or "")
-            waiting.append((child, iter(child)))
-        else:
-            words.append(child.tail or "")
-    return normalize_space("".join(words))
 
 
 def text_of(element: etree._Element) -> str:

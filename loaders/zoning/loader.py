@@ -11,7 +11,6 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, RecordError, SourceError
-from kg.text import quoted
 from kg.vocabulary import mint
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers import excerpts
@@ -108,8 +107,9 @@ class Reading:
     ) -> Iterator[Item]:
         source = main.snapshot.source
         yield Notice(f"{source}: a code of {shared.name}, {len(code.sections):,} sections")
-        if (contradicted := self._describe_conflicts(code, shared)) is not None:
-            yield Notice(f"{source}: {contradicted}", warning=True)
+        meant = municipality_key(self.municipality or shared.name, self.state or shared.state)
+        if meant != shared.key:
+            yield Notice(f"{source}: It is loaded as {shared.key}, which the file names, not as {meant}.", warning=True)
         empty = not (code.sections or code.permissions or code.standards or code.definitions)
         for warning in (*code.warnings, *([f"{source}: The code has no sections."] if empty else ())):
             yield Notice(warning, warning=True)
@@ -124,17 +124,6 @@ class Reading:
         stated = build_statements_record(DOMAIN, main.path.stem, code, shared.copy(), origin, keys)
         if stated is not None:
             yield stated
-
-    def _describe_conflicts(self, code: Code, taken: Authorities) -> str | None:
-        """Compare the options with the file, which takes precedence. None where they agree."""
-        key, told = taken.key, list[str]()
-        if code.municipality and self.municipality and municipality_key(self.municipality, taken.state) != key:
-            told.append(
-                f"municipality {quoted(code.municipality)} instead of --municipality {quoted(self.municipality)}"
-            )
-        if code.state and self.state and state_code(code.state) != self.state:
-            told.append(f"state {taken.state} instead of --state {self.state}")
-        return f"The file names {' and '.join(told)}. It is loaded as {key}." if told else None
 
     def _table(self, file: File) -> Iterator[Item]:
         try:

@@ -63,7 +63,7 @@ def parse(index: Path) -> Code:
         raise SourceError(f"{index}: The root is {root.tag}, not a container of the D.C. Code.")
     try:
         reading.container(root, None)
-        reading.orphans()
+        reading.warn_of_orphans()
     except RecursionError:
         raise SourceError(f"{index}: Elements and included files nest too deeply.") from None
     warnings = [*reading.warnings, *reading.left_out.describe()]
@@ -159,14 +159,11 @@ class _IndexReader:
         else:
             self.warnings.append(f"{name}: The root is {root.tag}, not a section or container. It is skipped.")
 
-    def orphans(self) -> None:
-        """Read the sections in the folder that the index does not include, and place them below its highest level."""
-        top = self.drafts[0]
+    def warn_of_orphans(self) -> None:
+        """Report the files in the folder that the index does not include."""
         for path in sorted(map(str, Path(self.folder).rglob("*.xml"))):
             if path not in self.included:
-                below = os.path.relpath(path, self.folder)
-                self.warnings.append(f"{below}: No index includes it. It is placed below {top.name}.")
-                self.file(path, top)
+                self.warnings.append(f"{os.path.relpath(path, self.folder)}: No index includes it. It is skipped.")
 
 
 def _words(element: etree._Element, tag: str) -> str:

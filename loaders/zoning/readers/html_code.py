@@ -21,7 +21,7 @@ from loaders.readers.headings import LONGEST, SECTION, Heading, find_implied, fi
 from loaders.readers.history_notes import is_heading as is_history
 from loaders.readers.history_notes import is_note
 from loaders.readers.html import BLOCKS, HEADINGS
-from loaders.readers.html_tree import first_line, normalize_space, parse_html, text_of
+from loaders.readers.html_tree import normalize_space, parse_html, text_of
 from loaders.readers.inline import LeftOut
 from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.html_lines import Writer
@@ -114,15 +114,12 @@ class _HtmlReader(Writer):
             if not self.numbered.opening and len(titles) > 1:
                 self.numbered, self.ranked = None, []
                 for each in titles:
-                    heading = _heading_in(each) or Heading(SECTION, "", _title_in(each))
+                    heading = _heading_in(each) or Heading(SECTION, "", text_of(each))
                     self.opening[each] = heading, each
         before = self.body()
         self.write(root)
-        if before and self.current is not None:
-            self.drafts.warnings.append(
-                f"{len(before.lines):,} lines before the first heading, "
-                f"starting with {quoted(before.lines[0][:80] if before.lines else '')}."
-            )
+        if self.current is not None:
+            self.drafts.warn_of_lines_before(before)
 
     def body(self) -> Body:
         """The body of the current level."""
@@ -178,8 +175,7 @@ class _HtmlReader(Writer):
         if element is None:
             return self.is_level(text)
         if element in self.begun:
-            # All lines of a heading belong to its title, but only the first if the heading never ends.
-            return _is_whole(element) or self.is_level(text)
+            return True
         if element not in self.opening:
             return self.is_level(text) or self.is_title(element)
         if self.opening[element][1] is not element or not self.is_level(text):
@@ -230,8 +226,8 @@ def _find_heading(section: etree._Element) -> tuple[Heading, etree._Element | No
     """Find the heading of a ``<section>`` and its element. An empty one and None if it has none."""
     first = next(section.iter(*HEADINGS), None)
     if first is not None and next(first.iterancestors("section"), None) is section:
-        title = _title_in(first)
-        heading = _heading_in(first) or (Heading(SECTION, "", title) if first is section[0] and title else None)
+        title = text_of(first) if first is section[0] else ""
+        heading = _heading_in(first) or (Heading(SECTION, "", title) if 0 < len(title) <= LONGEST else None)
         if heading is not None:
             return heading, first
     return Heading(SECTION, "", ""), None
@@ -239,19 +235,9 @@ def _find_heading(section: etree._Element) -> tuple[Heading, etree._Element | No
 
 def _heading_in(element: etree._Element) -> Heading | None:
     """Parse an element as a heading, with or without white space between its child elements."""
-    heading = parse_heading(_title_in(element))
-    if heading is None and len(element) and _is_whole(element):
-        heading = parse_heading(normalize_space(" ".join(map(str, element.itertext()))))
-    return heading
-
-
-def _title_in(element: etree._Element) -> str:
-    """The text of a heading element. Only its first line, if it contains elements that a heading cannot contain."""
-    return text_of(element) if _is_whole(element) else first_line(element)
-
-
-def _is_whole(element: etree._Element) -> bool:
-    return len(element) == 0 or next(element.iterdescendants(*_NOT_IN_HEADINGS), None) is None
+    if next(element.iterdescendants(*_NOT_IN_HEADINGS), None) is not None:
+        return None
+    return parse_heading(text_of(element)) or parse_heading(normalize_space(" ".join(map(str, element.itertext()))))
 
 
 def _is_within(element: etree._Element) -> bool:
@@ -265,10 +251,7 @@ def _called(element: etree._Element) -> str:
 
 def _heading_around(element: etree._Element) -> etree._Element | None:
     """Find the heading element that an element is or is inside."""
-    around: etree._Element | None = element
-    while around is not None and around.tag not in HEADINGS:
-        around = around.getparent() if around.tag not in _NOT_IN_HEADINGS else None
-    return around
+    return element if element.tag in HEADINGS else next(element.iterancestors(*HEADINGS), None)
 
 
 def _split_run_in(text: str, element: etree._Element) -> Sequence[str]:

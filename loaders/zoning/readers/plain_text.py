@@ -75,7 +75,6 @@ def _read_sections(paragraphs: Sequence[Paragraph], drafts: Drafts, *, paged: bo
     """Read the sections of paragraphs. With `paged`, a header that a table repeats after a page break is left out."""
     numbered = Numbered([each.text for each in paragraphs], drafts)
     before = Body()
-    above = paragraphs
     for place, rows in group_rows(paragraphs, paged=paged):
         earlier, first = drafts.latest, paragraphs[place].first
         if rows:
@@ -83,22 +82,11 @@ def _read_sections(paragraphs: Sequence[Paragraph], drafts: Drafts, *, paged: bo
             continue
         for words in numbered.take(place, first):
             (drafts.latest.body if drafts.latest else before).add(words)
-        if drafts.latest is not earlier:
-            if earlier is None:
-                above = paragraphs[:place]
-            else:
-                earlier.last_line = max(earlier.line or first, paragraphs[place - 1].last)
+        if earlier is not None and drafts.latest is not earlier:
+            earlier.last_line = max(earlier.line or first, paragraphs[place - 1].last)
     if drafts.latest is not None:
         drafts.latest.last_line = paragraphs[-1].last
-    if before:
-        above = [each for each in above if each.text.strip()]
-        share = 1 - sum(len(each.text) for each in above) / sum(len(each.text) for each in paragraphs)
-        lines = [*before.lines, *(note.text for note in before.notes)]
-        drafts.warnings.append(
-            f"{share * 100:.0f} % of the text is in sections."
-            f" {len(lines):,} lines before the first heading are not loaded: {drafts.counted}s "
-            f"{above[0].first}-{above[-1].last}, starting with {quoted(lines[0])}."
-        )
+    drafts.warn_of_lines_before(before)
     if missing := find_missing_numbers(each.number for each in drafts.drafts if each.kind == SECTION):
         more = f", and {len(missing) - _MOST_LISTED:,} more" if len(missing) > _MOST_LISTED else ""
         drafts.warnings.append(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from itertools import zip_longest
 from math import inf
 from typing import Final
 
@@ -99,6 +100,13 @@ class Drafts:
         """The level opened last, other than implied ones."""
         return next((each for each in reversed(self.drafts) if not each.implied), None)
 
+    def warn_of_lines_before(self, body: Body) -> None:
+        """Report the text before the first level."""
+        if lines := [*body.lines, *(note.text for note in body.notes)]:
+            self.warnings.append(
+                f"{len(lines):,} lines before the first heading are not loaded, starting with {quoted(lines[0])}."
+            )
+
     def add(self, heading: Heading, line: int | None = None) -> Draft:
         """Add the level that a heading opens."""
         draft = Draft(heading.kind, heading.number, heading.title, line=line, counted=self.counted)
@@ -119,11 +127,13 @@ class Drafts:
         elif known is not None and known.kind == SECTION:
             # Document order beats numbers: article XIV.I, between 14.1 and 14.1.1, contains 14.1.1.
             over = next((each for each in reversed(_line_of(known)) if each.kind != SECTION), None)
-            parent = known if innermost is None or innermost.implied or over is innermost else innermost
+            parent = known if innermost is None or over is innermost else innermost
         elif len(parts) > 1 and (innermost is None or self._leads(innermost, parts)):
             parent = self._level_of(draft, parts)
         else:
-            parent = self._named_level(draft, parts)
+            # A heading has named these below the open level: 3.1 in article 3, above 3.1.1.
+            named = [".".join(parts[:count]) for count in range(2, len(parts))]
+            parent = self._imply(draft, [each for each in named if each in self._titles], innermost)
         # After a table of contents the section itself, not its entry, is above the sections below. Sections 1.1 and 1.2
         # may be below section 1.
         if draft.number.isdigit() or (len(parts) > 1 and (earlier is None or earlier.kind == SECTION)):
@@ -138,24 +148,19 @@ class Drafts:
         parent = self._numbered[prefixes[known - 1]] if known else None
         if parent is None and any(not each.implied for each in self._open):
             self.warnings.append(f"{draft.name} is not below any level with a heading, but its number implies levels.")
-        for prefix, kind in zip(prefixes[known:], kinds[known:], strict=True):
-            title, own = self._titles.get(prefix, ("", None))
-            parent = Draft(own or kind, prefix, title, parent, line=draft.line, counted=self.counted, implied=True)
-            self._numbered[prefix] = parent
-            self.drafts.append(parent)
+        parent = self._imply(draft, prefixes[known:], parent, kinds[known:])
         self._open = [each for each in _line_of(parent) if each.kind != SECTION]
         return parent
 
-    def _named_level(self, draft: Draft, parts: Sequence[str]) -> Draft | None:
-        """Get the level above a section that a heading has named below the open one: 3.1 in article 3, above 3.1.1."""
-        parent = self._open[-1] if self._open else None
-        for prefix in (".".join(parts[:count]) for count in range(2, len(parts))):
-            if prefix in self._titles and prefix not in self._numbered:
-                title, kind = self._titles[prefix]
-                parent = Draft(
-                    kind or SECTION, prefix, title, parent, line=draft.line, counted=self.counted, implied=True
-                )
-                self._numbered[prefix] = parent
+    def _imply(
+        self, draft: Draft, numbers: Sequence[str], parent: Draft | None, kinds: Sequence[str] = ()
+    ) -> Draft | None:
+        """Add the levels with these numbers above a section, each below the one before, and return the last."""
+        for number, kind in zip_longest(numbers, kinds, fillvalue=SECTION):
+            if number not in self._numbered:
+                title, own = self._titles.get(number, ("", None))
+                parent = Draft(own or kind, number, title, parent, line=draft.line, counted=self.counted, implied=True)
+                self._numbered[number] = parent
                 self.drafts.append(parent)
         return parent
 
@@ -376,13 +381,6 @@ def _merge_dropped(left: Mapping[Draft, Draft], warnings: list[str]) -> None:
     for draft, kept in left.items():
         if draft.text:
             warnings.append(f"{draft.name} is dropped. It repeats {kept.name} word for word.")
-        elif not is_same_heading(draft.title, kept.title):
-            warnings.append(
-                f"{draft.name} is {quoted(draft.title)} in the contents, but {quoted(kept.title)} in the text."
-            )
-        if draft.content is not None and draft.content.notes and kept.content is not None:
-            new = (note for note in draft.content.notes if note not in kept.content.notes)
-            kept.content = replace(kept.content, notes=(*kept.content.notes, *new))
     if listed:
         warnings.append(
             f"{len(listed):,} headings without text, from {listed[0].name}, are a table of contents. "

@@ -75,17 +75,16 @@ def test_what_is_given_goes_before_what_lies_beside_and_not_before_the_source(
     report = load(kg, "zoning", [str(FIXTURES / "upper_feign.json")], state="VT")
     assert municipalities(kg) == {"us-vt-lathe", "us-ct-upper-feign"}
     [warning] = report.warnings
-    assert warning.endswith(
-        "upper_feign.json: The file names state CT instead of --state VT. It is loaded as us-ct-upper-feign."
-    )
+    assert "us-ct-upper-feign" in warning
+    assert "not as us-vt-upper-feign" in warning
 
 
 def test_a_flag_is_contradicted_only_by_what_the_file_says_of_the_same(kg: KnowledgeGraph, tmp_path: Path) -> None:
     code = {"municipality": "Lathe City", "sections": [{"section_id": "1", "title": "Name", "text": "It is the code."}]}
     (tmp_path / "one.json").write_text(json.dumps(code))
     [warning] = load(kg, "zoning", [str(tmp_path)], municipality="Lathe", state="OH").warnings
-    assert "municipality 'Lathe City' instead of --municipality 'Lathe'." in warning
     assert "us-oh-lathe-city" in warning
+    assert "not as us-oh-lathe." in warning
     assert load(kg, "zoning", [str(tmp_path)], municipality="lathe  city", state="OH").warnings == []
 
 

@@ -325,7 +325,8 @@ def test_no_word_of_a_page_is_lost_or_doubled_however_broken_it_is() -> None:
 def test_words_before_the_first_heading_are_told() -> None:
     [warning] = html_code.parse(LISTED.encode(), "page.html").warnings
     assert warning == (
-        "page.html: 3 lines before the first heading, starting with 'Town of Fernhollow Zoning Ordinance'."
+        "page.html: 3 lines before the first heading are not loaded, starting with 'Town of Fernhollow Zoning "
+        "Ordinance'."
     )
 
 

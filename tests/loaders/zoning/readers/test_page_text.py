@@ -394,9 +394,7 @@ def test_what_no_section_covers_is_reported() -> None:
     assert [each.number for each in code.sections if each.kind == "section"] == [
         f"1.{n}" for n in (1, 2, 4, 5, 6, 7, 8)
     ]
-    (uncovered,) = (each for each in code.warnings if " % of the text is in sections" in each)
-    assert 30 <= int(uncovered.split(" %")[0].rpartition(" ")[2]) <= 60
-    assert f"lines 1-{len(front)}" in uncovered
+    assert any("lines before the first heading" in each for each in code.warnings)
     assert any("1.3" in each for each in code.warnings)
 
 

@@ -14,8 +14,8 @@ from kg.errors import SourceError
 from loaders.readers.headings import Heading, parse_heading
 from loaders.zoning.extraction.citation_resolution import Index, resolve_words
 from loaders.zoning.readers import html_code, plain_text
-from loaders.zoning.readers.code_model import Code
-from loaders.zoning.readers.outline import Item, find_meanings, find_parts
+from loaders.zoning.readers.code_model import Code, Subsection
+from loaders.zoning.readers.outline import find_meanings, find_parts
 
 WORDED = """\
 TITLE 1. GENERAL
@@ -202,7 +202,7 @@ def test_windows_line_ends_and_encodings_make_the_same_sections() -> None:
 # Labels
 
 
-def found(text: str, items: tuple[Item, ...] = ()) -> list[str]:
+def found(text: str, items: tuple[Subsection, ...] = ()) -> list[str]:
     lines, start = [], 0
     for line in text.split("\n"):
         lines.append((start, line))
@@ -240,7 +240,8 @@ def test_labels_on_one_line_nest_and_a_list_that_a_colon_announces_is_below() ->
     assert found("(a)(1) x\n(2) y\n(b) z") == ["a", "a.1", "a.2", "b"]
     assert found("1. x\na. These:\n1. y\n2. z\nb. w") == ["1", "1.a", "1.a.1", "1.a.2", "1.b"]
     assert found("1. x\na. y\nFarms\n1. z") == ["1", "1.a", "1~2"]
-    assert found("(a) x\nfirst\nsecond\n(b) y", (Item(("1",), 6, 11), Item(("2",), 12, 18))) == ["a", "a.1", "a.2", "b"]
+    items = (Subsection(("1",), 6, 11), Subsection(("2",), 12, 18))
+    assert found("(a) x\nfirst\nsecond\n(b) y", items) == ["a", "a.1", "a.2", "b"]
 
 
 def test_a_label_may_be_a_letter_and_a_roman_numeral() -> None:
