@@ -18,7 +18,7 @@ from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode, RdfFormat, parse
 
 from kg import bundle
-from kg.errors import InvalidInputError, NotFoundError
+from kg.errors import InvalidInputError
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import NEAREST, shorten
@@ -30,20 +30,18 @@ from kg.retrieval.token_budget import Lean
 from kg.text import natural_key, quoted
 from kg.tools.zoning.governing_passages import has_text
 from kg.tools.zoning.name_lookup import (
-    UNRECORDED,
     PageSize,
     Place,
     Skipped,
     StandardType,
     UseName,
     Vocabulary,
-    find_matching,
+    build_no_match,
+    find_alike,
     find_place,
     find_spelled,
     find_standard_types,
-    list_labels,
     load_vocabulary,
-    no_match_message,
 )
 from kg.tools.zoning.rules import (
     Found,
@@ -275,7 +273,7 @@ def _find_referring(
 ) -> Mapping[str, list[str]]:
     """Find the districts that refer to the uses of those in `stated`, each with the codes that it refers to."""
     districts = town.districts
-    followed = follow_references(town, districts, find_rules(reader, "permission", town).reported, stated, use)
+    followed = follow_references(town, districts, find_rules(reader, "permission", town).reported, stated, use or "")
     said = [f"{town.place.quoted}: {note}" for note in followed.notes]
     notes += [note for note in dict.fromkeys(said) if note not in notes]
     found = {districts[iri].code: _sort(districts[other].code for other in led) for iri, led in followed.led.items()}
@@ -307,11 +305,10 @@ def _sort(texts: Iterable[str]) -> list[str]:
 
 def _find_uses(text: str, towns: Sequence[Vocabulary]) -> set[str]:
     """Find the case-folded names of uses that `text` names in any of the municipalities."""
-    found = {fold(choice.label) for town in towns for choice in find_matching(text, [*town.uses.values()])}
+    found = {fold(choice.label) for town in towns for choice in find_alike(text, [*town.uses.values()])}
     if not found:
-        where = " and ".join(town.place.quoted for town in towns)
-        choices = [each for town in towns for each in town.uses.values()]
-        raise NotFoundError(no_match_message("use", text, list_labels(choices), where) + UNRECORDED)
+        names = [each.label for town in towns for each in town.uses.values()]
+        raise build_no_match("use", text, names, " and ".join(town.place.quoted for town in towns))
     return found
 
 

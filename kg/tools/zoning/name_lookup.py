@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from pydantic import Field
 from pyoxigraph import NamedNode
-from rapidfuzz import fuzz, process
+from rapidfuzz import process
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import Names, fold, nearest
@@ -19,7 +19,6 @@ from kg.ontology import load_declared_terms
 from kg.retrieval.choices import NEAREST, Choice, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.notes import SEE_SECTIONS
-from kg.retrieval.places import Place as Area
 from kg.retrieval.places import Places
 from kg.retrieval.places import load_places as load_hierarchy
 from kg.retrieval.reader import Reader, clean_text, iri_of
@@ -45,8 +44,6 @@ PageSize = Annotated[int, Field(ge=1, le=MOST_RESULTS)]
 Skipped = Annotated[int, Field(ge=0, le=MOST_SKIPPED)]
 """Results to skip: next_offset of the previous page. Without a description, since many tools have this argument."""
 
-_COMMON: Final = frozenset({"city", "town", "village", "borough", "township", "county", "of", "the", "municipality"})
-"""Words in names of municipalities that seldom distinguish them."""
 _SECTIONS: Final = iri_prefix("section")
 _WORD: Final = re.compile(r"^(?:§+|(?:sections?|secs?|title|chapter|article|part|division)\b\.?)\s*", re.IGNORECASE)
 _LABELS: Final = re.compile(r"((?:\([0-9A-Za-z.~-]{1,8}\)){1,16})$")
@@ -88,23 +85,12 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
     `argument`.
     """
     wanted, said = clean_text(argument, name, 200), clean_text("state", state, 60)
-    town, comma, stated = wanted.rpartition(",")
     hierarchy, places = _load_all(reader)
-    outside = hierarchy.find(said)
-
-    def find_inside(outer: Iterable[Area], name: str) -> list[Place]:
-        """Find the municipalities with this name in the state that are in one of the `outer` places too."""
-        inside = [each for each in places if _is_in(each, outside) and _is_in(each, outer)]
-        named = ([each for each in inside if rule(each.name) == rule(name)] for rule in (fold, _distinct))
-        return next((group for group in named if group), [])
-
-    found = [each for each in places if wanted.strip("<>") in (each.iri, each.key)]
-    if not found or (found[0].state and not _is_in(found[0], outside)):
-        found = find_inside(outside, wanted)
-    if comma and not found:
-        found = find_inside(hierarchy.find(stated), town)
-    # A state that is also a municipality (District of Columbia) has no other municipality.
-    found = found or [each for each in places if each.key in {area.code.casefold() for area in outside}]
+    outside, named = hierarchy.find(said), {area.iri for area in hierarchy.find(wanted)}
+    found = [each for each in places if each.iri in named and any(area.iri in each.containing for area in outside)]
+    # A key is enough for a place whose state is not known, and for the District of Columbia the state.
+    keys = {area.code.casefold() for area in outside}
+    found = found or [each for each in places if each.key in keys or (not each.state and each.key in wanted)]
     if len(found) == 1:
         return found[0]
     if found:
@@ -117,10 +103,6 @@ def find_place(reader: Reader, name: str, state: str, argument: str = "municipal
     names_near = "; ".join(each for each, _, _ in near)
     available = f"Available: {names_near}." if near else "None is loaded. `kg load zoning` loads a code."
     raise NotFoundError(f"{argument}: Unknown municipality {quoted(name)} in {quoted(state)}. {available}")
-
-
-def _is_in(place: Place, areas: Iterable[Area]) -> bool:
-    return any(area.iri in place.containing for area in areas)
 
 
 def load_places(reader: Reader) -> list[Place]:
@@ -144,11 +126,6 @@ def _load_all(reader: Reader) -> tuple[Places, Sequence[Place]]:
     rows = reader.kept("all municipalities", MUNICIPALITIES, list)
     # With a reader of its own, so that the queries of a result are those about municipalities.
     return reader.derived("all municipalities", build, rows, load_hierarchy(Reader(reader.kg)))
-
-
-def _distinct(name: str) -> str:
-    words = fold(name).split()
-    return " ".join(word for word in words if word not in _COMMON) or " ".join(words)
 
 
 def find_section(tree: CodeTree, section_id: str) -> str:
@@ -228,11 +205,6 @@ SELECT ?district WHERE {
 } GROUP BY ?district HAVING(MAX(IF(BOUND(?review), 1.0, ?found)) < $least)"""
 
 UNRECORDED: Final = " An unrecorded use is not necessarily prohibited." + SEE_SECTIONS
-SIMILAR: Final = 65
-"""Least similarity, of 100, of a name that is suggested."""
-SIMILAR_CODE: Final = 50
-"""The same for a name of at most `CODE_LENGTH` characters, which may be a code."""
-CODE_LENGTH: Final = 4
 _JOINS: Final = re.compile(r"\b(?:and|or)\b")
 MEMBERS: Final = re.compile(r",? (?:and/or|and|or) |, ")
 """What separates the members of an enumeration."""
@@ -308,8 +280,7 @@ def find_named(
     choices = [*things.values()]
     found = find_alike(wanted, choices) if argument == "use" else find_matching(wanted, choices)
     if not found:
-        more = UNRECORDED if argument == "use" else ""
-        raise NotFoundError(no_match_message(argument, wanted, list_labels(choices), place.quoted) + more)
+        raise build_no_match(argument, wanted, (each.label for each in choices), place.quoted)
     if (note := match_note(argument, wanted, found)) is not None:
         notes.append(note)
     wanted_iris = {choice.term.value for choice in found}
@@ -318,8 +289,7 @@ def find_named(
 
 def find_matching(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Find the choices that `text` names: by spelling, else by meaning, else by words. All matches of a rule count."""
-    found = find_spelled(text, choices) or _find_by_key(_meant, text, choices)
-    return found or find_by_words(text, choices)
+    return find_spelled(text, choices) or _find_by_key(_meant, text, choices) or find_by_words(text, choices)
 
 
 def find_alike(text: str, choices: Sequence[Choice]) -> list[Choice]:
@@ -327,22 +297,18 @@ def find_alike(text: str, choices: Sequence[Choice]) -> list[Choice]:
 
     Districts write the same use in several ways, so that all that match count, not only those of the best rule.
     """
-    if any(choice.term.value == text.strip("<>") for choice in choices):
-        return find_spelled(text, choices)
-    whole = [*find_spelled(text, choices), *_find_by_key(_meant, text, choices)]
-    plain, meant = _plain(text), _meant(text)
+    keys = [(rule, key) for rule in (_plain, _meant) if (key := rule(text))]
     found = [
         choice
         for choice in choices
-        if choice in whole
-        or any(
-            _plain(part) == plain or _meant(part) == meant
+        if any(
+            rule(part) == key
             for name in choice.names
-            if _JOINS.search(name)
-            for part in MEMBERS.split(name)
+            for part in (name, *(MEMBERS.split(name) if _JOINS.search(name) else ()))
+            for rule, key in keys
         )
     ]
-    return found or find_by_words(text, choices) or find_by_meaning(text, choices)
+    return found or find_matching(text, choices) or find_by_meaning(text, choices)
 
 
 def find_spelled(text: str, choices: Sequence[Choice]) -> list[Choice]:
@@ -354,17 +320,9 @@ def find_spelled(text: str, choices: Sequence[Choice]) -> list[Choice]:
     return found
 
 
-def find_by_head(text: str, choices: Sequence[Choice]) -> list[Choice]:
-    """Find the choices whose head noun is `text` or a synonym: "dwelling" in ``Dwelling, Row`` and ``Row dwelling``."""
-    words = _in_order(text)
-    found = [choice for choice in choices if words and any(_head(name, len(words)) == words for name in choice.names)]
-    alike = _find_by_key(_meant, text, choices)
-    return [*alike, *(choice for choice in found if choice not in alike)]
-
-
 def find_by_words(text: str, choices: Sequence[Choice]) -> list[Choice]:
     """Find the choices whose name contains all words of `text`."""
-    return _find_by_key(_to_words, text, choices, operator.le)
+    return _find_by_key(lambda name: frozenset(_plain(name)), text, choices, operator.le)
 
 
 def find_by_meaning(text: str, choices: Sequence[Choice]) -> list[Choice]:
@@ -377,19 +335,6 @@ def _find_by_key(
 ) -> list[Choice]:
     key = rule(text)
     return [choice for choice in choices if key and any(is_met(key, rule(name)) for name in choice.names)]
-
-
-def _to_words(text: str) -> frozenset[str]:
-    return frozenset(_plain(text))
-
-
-def _head(name: str, length: int) -> tuple[str, ...]:
-    """Get the last words before the first comma or bracket."""
-    return _in_order(re.split(r"[,;:(\[]", name, maxsplit=1)[0])[-length:]
-
-
-def _in_order(text: str) -> tuple[str, ...]:
-    return tuple(singular(word) for word in fold(text).split())
 
 
 def match_note(argument: str, text: str, found: Sequence[Choice]) -> str | None:
@@ -417,32 +362,20 @@ def _meant(text: str) -> frozenset[str]:
     return parse_use_kinds(text) - _NOISE
 
 
-def no_match_message(argument: str, text: str, names: Sequence[str], where: str) -> str:
-    """Build the error message for a name without a match, with similar names."""
+def build_no_match(argument: str, text: str, names: Iterable[str], where: str) -> NotFoundError:
+    """Build the error for a name without a match, with similar `names`."""
     known = list(dict.fromkeys(names))
-    if not known:
-        return f"{argument}: No match for {quoted(text)}. {where} has no recorded {argument}."
     like = find_nearest(text, known)
     more = f" of {len(known)}" if len(known) > len(like) else ""
     shown = f"Most similar{more}: {shorten(like)}" if like else f"Available: {shorten(known)}"
-    return f"{argument}: No match for {quoted(text)} in {where}. {shown}."
+    said = f" in {where}. {shown}." if known else f". {where} has no recorded {argument}."
+    unrecorded = UNRECORDED if argument == "use" else ""
+    return NotFoundError(f"{argument}: No match for {quoted(text)}{said}{unrecorded}")
 
 
 def find_nearest(text: str, known: Sequence[str]) -> list[str]:
     """Find the names most similar to `text`, best first."""
-    least = SIMILAR_CODE if len(text) <= CODE_LENGTH else SIMILAR
-    near = [each.name for each in Names(list(enumerate(known))).nearest(text, NEAREST)]
-    if like := [name for name in near if fuzz.partial_ratio(fold(text), fold(name)) >= least]:
-        return like
-    # No word is similar to a word of a name, but part of a name may be: "daycare" and "day care center".
-    scorer = fuzz.token_sort_ratio if len(text) <= CODE_LENGTH else fuzz.partial_ratio
-    found = process.extract(text, known, scorer=scorer, processor=fold, limit=NEAREST, score_cutoff=least)
-    return [name for name, _, _ in found]
-
-
-def list_labels(choices: Iterable[Choice]) -> list[str]:
-    """List the labels of choices, each once."""
-    return list(dict.fromkeys(choice.label for choice in choices))
+    return [each.name for each in Names(list(enumerate(known))).nearest(text, NEAREST)]
 
 
 def find_standard_types(text: str, codes: Sequence[str], where: str, notes: list[str]) -> tuple[set[str], str | None]:
@@ -456,8 +389,8 @@ def find_standard_types(text: str, codes: Sequence[str], where: str, notes: list
     words, bound = parse_standard(wanted)
     found = {code for code in codes if words and words <= parse_standard(code)[0]}
     if not found:
-        message = no_match_message("standard_type", wanted, sorted(codes), where)
-        raise NotFoundError(f"{message} Other rules are in the text only: kg_search_by_topic finds the sections.")
+        error = build_no_match("standard_type", wanted, sorted(codes), where)
+        raise NotFoundError(f"{error} Other rules are in the text only: kg_search_by_topic finds the sections.")
     if {fold(code) for code in found} != {fold(wanted)}:
         notes.append(f"standard_type: {quoted(wanted)} was interpreted as {', '.join(sorted(found))}.")
     return found, bound

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import operator
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 from pydantic import Field
 from pyoxigraph import NamedNode
-from rapidfuzz import fuzz
 
 from kg.errors import NotFoundError
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.choices import Choice, shorten
+from kg.retrieval.choices import shorten
 from kg.retrieval.evidence import code_of
-from kg.retrieval.reader import Reader, bounded_page, clean_text, page_of
+from kg.retrieval.reader import Reader, bounded_page, page_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
-from kg.sparql.terms import bind
-from kg.text import join_first, natural_key, quoted
+from kg.text import natural_key
 from kg.tools.zoning.governing_passages import (
     FEW_TOKENS,
     MOST_TOKENS,
@@ -43,18 +40,13 @@ from kg.tools.zoning.name_lookup import (
     StateName,
     UseName,
     Vocabulary,
-    find_by_head,
     find_by_meaning,
     find_by_words,
     find_named,
     find_nearest,
     find_place,
-    find_spelled,
     find_standard_types,
-    list_labels,
     load_vocabulary,
-    match_note,
-    no_match_message,
     parse_standard,
 )
 from kg.tools.zoning.rules import (
@@ -69,8 +61,6 @@ from kg.tools.zoning.rules import (
     is_reference,
     load_evidence,
     load_rules,
-    separate,
-    to_found,
 )
 from kg.vocabulary import KG, SKOS
 from kg.zoning_summaries.section_ranking import has_words
@@ -181,36 +171,37 @@ def kg_query_permissions(
     Next: `kg_query_section` with a section_ref.
     """
     asked = _Asked.parse(kg, "permission", municipality, state, district, use, limit, offset)
-    reader, words, notes, districts = asked.reader, asked.words, asked.notes, asked.districts
+    words, notes, districts = asked.words, asked.notes, asked.districts
     uses = words.uses if use is None else _find_uses(asked, use)
-    reader.start_selection()
-    rules = find_rules(reader, "permission", words)
+    asked.reader.start_selection()
+    rules = find_rules(asked.reader, "permission", words)
     reported, unsure = ([each for each in several if each.about in uses] for several in rules)
     found, is_complete = list[Found](), True
     if use is not None:
         stated = {each.district for each in reported}
         followed = follow_references(words, districts, rules.reported, stated, use)
-        found, is_complete = followed.found, not followed.unresolved
+        found, is_complete = followed.found, not followed.found
+        notes += followed.notes
         extra = {each.district for each in found}.union(*followed.led.values())
         districts = {**districts, **{iri: known for iri, known in words.districts.items() if iri in extra}}
-        notes += followed.notes
     found += [each for each in reported if each.district in districts]
-    more: list[str] = []
-    if use is not None:
-        if not found and district is not None and uses:
-            more = _note_other_districts(reader, words, reported)
-        similar = _find_similar_uses(words, asked.districts, use, uses, rules.reported)
-        more += similar
-        is_complete = is_complete and (bool(found) or not similar)
+    if use is not None and (similar := _find_similar_uses(asked, uses, rules.reported)):
+        notes.append(f"Also recorded there, with words like these: {shorten(similar)}. Ask for them by name.")
+        is_complete = is_complete and bool(found)
     if not found:
         if use is not None and district is not None and is_complete:
             # The rules that prohibit the uses that are not listed in the districts, whose lists were read whole.
             unlisted = {iri for iri, known in words.uses.items() if fold(known.name) == _UNLISTED}
             found = [each for each in rules.reported if each.district in districts and each.about in unlisted]
-        more.append(_NOT_LISTED if found else _note_nothing(asked.place, "permission", bool(words.uses)))
-    order, ranks = [*districts, None], {iri: rank for rank, iri in enumerate(uses)}
+        notes.append(_NOT_LISTED if found else _note_nothing(asked.place, "permission", bool(words.uses)))
+    order, ranks = [*districts], {iri: rank for rank, iri in enumerate(uses)}
     found.sort(
-        key=lambda each: (order.index(each.district), ranks.get(each.about, len(ranks)), not each.is_stated, each.iri)
+        key=lambda each: (
+            order.index(each.district or ""),
+            ranks.get(each.about, len(ranks)),
+            not each.is_stated,
+            each.iri,
+        )
     )
 
     def to_permission(each: Found, rule: Rule, evidence: RuleEvidence) -> Permission:
@@ -227,35 +218,13 @@ def kg_query_permissions(
             evidence=evidence,
         )
 
-    unsure = [each for each in unsure if each.district in districts]
     kinds = {iri: parse_use_kinds(words.uses[iri].name) for iri in {each.about for each in found}}
-    page = _load_page(reader, found, unsure, kinds.get, to_permission, limit, offset, notes)
-    notes += _note_differences(
-        ((each.use, "in", each.district, *each.conditions), each.permission or each.as_recorded or "", each.evidence)
-        for each in (*page.shown, *page.overruled)
-    )
-    notes += more
-    result = PermissionResult(
-        municipality=asked.place.name, state=asked.place.short_state, permissions=page.shown, unsure=page.unsure
-    )
-    return asked.finish(result, page, is_complete=is_complete and not unsure)
+    unsure = [each for each in unsure if each.district in districts]
+    complete = is_complete and not unsure
+    return asked.answer(PermissionResult, found, unsure, to_permission, kinds.get, is_complete=complete)
 
 
-_Shown = TypeVar("_Shown", bound=Lean)
-_Ruled = TypeVar("_Ruled", bound=PermissionResult | StandardResult)
-
-
-class _Page(NamedTuple, Generic[_Shown]):
-    """The rules on a page of an answer."""
-
-    shown: list[_Shown]
-    places: list[int]
-    """Where they are on the page: the overruled ones have places too."""
-    overruled: list[_Shown]
-    unsure: list[_Shown]
-    """Those that are not reported as law, the overruled first."""
-    total: int
-    next_offset: int | None
+_Ruled = TypeVar("_Ruled", bound=Result)
 
 
 @dataclass(slots=True)
@@ -267,6 +236,7 @@ class _Asked(Question):
     has_text: bool
     districts: Mapping[str, Named]
     """Those asked for, or all."""
+    limit: int
     offset: int
 
     @classmethod
@@ -282,15 +252,14 @@ class _Asked(Question):
         reader, notes = Reader(kg), list[str]()
         place = find_place(reader, municipality, state)
         words, has_law = load_vocabulary(reader, place), has_text(reader, place)
-        asked = cls(reader, kind, place, about, district, None, words, notes, has_law, words.districts, offset)
+        asked = cls(reader, kind, place, about, district, None, words, notes, has_law, words.districts, limit, offset)
         if district is not None:
             try:
                 asked.districts = asked.scope = find_named("district", district, words.districts, place, notes)
             except NotFoundError as error:
-                if not has_law:
-                    raise
-                if (whole := describe_whole_list(reader, place)) is not None:
-                    raise NotFoundError(f"{error} {whole}") from None
+                whole = describe_whole_list(reader, place)
+                if not has_law or whole is not None:
+                    raise NotFoundError(f"{error} {whole or ''}".strip()) from None
                 asked.districts = {}
                 notes.append(f"{error} The code may have districts that were not read.")
         return asked
@@ -299,20 +268,55 @@ class _Asked(Question):
         """Whether passages can govern the use or type of standard: those of the district, or any with a word of it."""
         return self.has_text and (self.scope is not None or has_words(self.reader.kg, self.place.iri, self.about or ""))
 
-    def finish(self, result: _Ruled, page: _Page[Any], *, is_complete: bool) -> _Ruled:
-        """Add the passages that govern the question, on the first page, and the line on the extent of the answer."""
-        if self.has_text and not self.offset:
-            told = {each.evidence.section_iri for each in page.shown} if self.kind == "standard" else ()
-            law = find_law(self, FEW_TOKENS if page.total else MOST_TOKENS, told)
-            result.law = [*law.passages]
-            result.coverage = (
-                f"Read: tables, lists, label lines. Quoted: {len(law.passages)} of {law.in_scope} sections in scope."
+    def answer(
+        self,
+        result: type[_Ruled],
+        found: Sequence[Found],
+        unsure: Sequence[Found],
+        convert: Callable[[Found, Rule, RuleEvidence], Lean],
+        to_subject: Callable[[str], object] = str,
+        *,
+        is_complete: bool = True,
+    ) -> _Ruled:
+        """Answer with a page of the rules of `found` and, on the first page, unsure ones and the passages that govern.
+
+        `to_subject` is that of `find_overruled`.
+        """
+        reader, notes, is_first = self.reader, self.notes, not self.offset
+        page = found[self.offset : self.offset + self.limit]
+        both = [*page, *(unsure[:SHOWN_UNSURE] if is_first else ())]
+        overruled = find_overruled(reader, page, found, to_subject)
+        rules = load_rules(reader, {each.iri: each.graph for each in both})
+        shown: list[Lean] = []
+        withheld: list[Lean] = []
+        for each, evidence in zip(both, load_evidence(reader, [rules[each.iri] for each in both]), strict=True):
+            evidence.yields_to = overruled.get(each.iri)
+            is_law = len(shown) + len(withheld) < len(page) and evidence.yields_to is None
+            (shown if is_law else withheld).append(convert(each, rules[each.iri], evidence))
+        if overruled:
+            notes.append(
+                f"{len(overruled)} found in the text differ from a rule of the source, and are not reported as law: "
+                "see yields_to in their evidence."
             )
-        result.notes, result.places = self.notes, page.places
-        return self.reader.finish(
-            result,
-            total=page.total,
-            next_offset=page.next_offset,
+        if unsure and is_first:
+            notes.append(
+                f"{len(unsure)} found in the text are unsure (confidence below {reader.kg.settings.rule_confidence:g}) "
+                f"and not reported as law: {len(both) - len(page)} are listed. Read their words. list_claims lists all."
+            )
+        fields: dict[str, Any] = {result.layout.paged[0]: shown}
+        if self.has_text and is_first and self.kind != "definition":
+            told = {rules[each.iri].one(KG.definedIn) or "" for each in page} if self.kind == "standard" else ()
+            law = find_law(self, FEW_TOKENS if found else MOST_TOKENS, told)
+            count = f"{len(law.passages)} of {law.in_scope} sections in scope"
+            fields |= {"law": law.passages, "coverage": f"Read: tables, lists, label lines. Quoted: {count}."}
+        built = result(
+            municipality=self.place.name, state=self.place.short_state, unsure=withheld, notes=notes, **fields
+        )
+        built.places = [place for place, each in enumerate(page) if each.iri not in overruled]
+        return reader.finish(
+            built,
+            total=len(found),
+            next_offset=page_of(found, self.offset, self.limit),
             completeness="complete" if is_complete and not self.has_text else "approximate",
         )
 
@@ -353,16 +357,18 @@ def kg_query_standards(
     Next: `compare_zoning` for other places.
     """
     asked = _Asked.parse(kg, "standard", municipality, state, district, standard_type, limit, offset)
-    reader, words, notes, districts = asked.reader, asked.words, asked.notes, asked.districts
-    reader.start_selection()
-    rules = find_rules(reader, "standard", words)
+    words, districts = asked.words, asked.districts
+    asked.reader.start_selection()
+    rules = find_rules(asked.reader, "standard", words)
     reported, unsure = rules if standard_type is None else _select_types(asked, standard_type, rules)
     in_scope = {*districts, *([None] if district is None else [])}
     found, unsure = ([each for each in several if each.district in in_scope] for several in (reported, unsure))
     order = [*districts, None]
     found.sort(key=lambda each: (order.index(each.district), each.about, not each.is_stated, each.iri))
+    if not found:
+        asked.notes.append(_note_nothing(asked.place, "standard", bool(words.districts)))
     if elsewhere := sum(each.district is None for each in reported if None not in in_scope):
-        notes.append(f"{elsewhere} more standards name no district. Omit district to list them.")
+        asked.notes.append(f"{elsewhere} more standards name no district. Omit district to list them.")
 
     def to_standard(each: Found, rule: Rule, evidence: RuleEvidence) -> Standard:
         number, unit = rule.quantity() or (None, None)
@@ -380,23 +386,7 @@ def kg_query_standards(
             evidence=evidence,
         )
 
-    page = _load_page(reader, found, unsure, str, to_standard, limit, offset, notes)
-    notes += _note_differences(
-        (
-            # Units are compared separately: 10 percent and 800 square feet may both apply.
-            (each.bound, each.standard_type, each.applies_to, "in", each.district, each.unit, *(each.conditions or ())),
-            f"{each.value:g}" if each.value is not None else each.raw_value,
-            each.evidence,
-        )
-        for each in (*page.shown, *page.overruled)
-        if each.district is not None
-    )
-    if not found:
-        notes.append(_note_nothing(asked.place, "standard", bool(words.districts)))
-    result = StandardResult(
-        municipality=asked.place.name, state=asked.place.short_state, standards=page.shown, unsure=page.unsure
-    )
-    return asked.finish(result, page, is_complete=not unsure)
+    return asked.answer(StandardResult, found, unsure, to_standard, is_complete=not unsure)
 
 
 def _select_types(asked: _Asked, standard_type: str, rules: Candidates) -> Candidates:
@@ -432,82 +422,16 @@ def _select_types(asked: _Asked, standard_type: str, rules: Candidates) -> Candi
     )
 
 
-def _load_page(
-    reader: Reader,
-    found: Sequence[Found],
-    unsure: Sequence[Found],
-    to_subject: Callable[[str], object],
-    convert: Callable[[Found, Rule, RuleEvidence], _Shown],
-    limit: int,
-    offset: int,
-    notes: list[str],
-) -> _Page[_Shown]:
-    """Load a page of the rules of `found`, and note how many are not reported as law. See `find_overruled`."""
-    page = found[offset : offset + limit]
-    some = [] if offset else unsure[:SHOWN_UNSURE]
-    overruled = find_overruled(reader, page, found, to_subject)
-    both = (*page, *some)
-    rules = load_rules(reader, {each.iri: each.graph for each in both})
-    converted: list[_Shown] = []
-    for each, evidence in zip(both, load_evidence(reader, [rules[each.iri] for each in both]), strict=True):
-        evidence.yields_to = overruled.get(each.iri)
-        converted.append(convert(each, rules[each.iri], evidence))
-    places = [place for place, each in enumerate(page) if each.iri not in overruled]
-    differing = [converted[place] for place, each in enumerate(page) if each.iri in overruled]
-    if differing:
-        notes.append(
-            f"{len(differing)} found in the text differ from a rule of the source, and are not reported as law: see "
-            "yields_to in their evidence."
-        )
-    if unsure and not offset:
-        notes.append(
-            f"{len(unsure)} found in the text are unsure (confidence below {reader.kg.settings.rule_confidence:g}) and "
-            f"not reported as law: {len(some)} are listed. Read their words. list_claims lists all."
-        )
-    shown = [converted[place] for place in places]
-    following = page_of(found, offset, limit)
-    return _Page(shown, places, differing, [*differing, *converted[len(page) :]], len(found), following)
-
-
-def _note_differences(said: Iterable[tuple[Sequence[str | None], str, RuleEvidence]]) -> list[str]:
-    """Note values that differ between graphs for the same subject. `said` yields subject, value and evidence."""
-    by_subject: dict[str, dict[str, str]] = defaultdict(dict)
-    for about, what, evidence in said:
-        by_subject[" ".join(filter(None, about))].setdefault(what, evidence.graph)
-    odd = [
-        f"{about}: {', '.join(sorted(ways))}"
-        for about, ways in by_subject.items()
-        if len(ways) > 1 and len(set(ways.values())) > 1
-    ]
-    return [f"Recorded values differ by source ({join_first(odd, SHOWN_ODDS, '; ')}). See evidence."] if odd else []
-
-
-def _note_other_districts(reader: Reader, words: Vocabulary, reported: Iterable[Found]) -> list[str]:
-    """Note the other districts that permit these uses: a prohibition is none."""
-    rules = load_rules(reader, {each.iri: each.graph for each in reported})
-    found = {each.district for each in reported if rules[each.iri].code(KG.permissionLevel) != "notPermitted"}
-    codes = [known.code for iri, known in words.districts.items() if iri in found]
-    return [f"Other districts have permissions for this use: {shorten(codes)}."] if codes else []
-
-
-def _find_similar_uses(
-    words: Vocabulary, districts: Container[str | None], asked: str, uses: Container[str], reported: Iterable[Found]
-) -> list[str]:
-    """Note the uses of `districts` with a name that has the words asked for, or like it, and that were not meant."""
-    recorded = {each.about for each in reported if each.district in districts}
-    choices = [known for iri, known in words.uses.items() if iri in recorded and not is_reference(known.name)]
-    is_recorded = any(each in uses for each in recorded)
-    found = find_by_words(asked, choices) + ([] if is_recorded else find_by_meaning(asked, choices))
-    names = list(dict.fromkeys(each.label for each in found if each.term.value not in uses))
-    if names:
-        return [f"Also recorded there, with these words: {shorten(names)}. Ask for them by name."]
-    near = [name for name in find_nearest(asked, list_labels(choices)) if _is_alike(asked, name)]
-    return [f"Uses with similar names there: {shorten(near)}."] if near and not is_recorded else []
-
-
-def _is_alike(asked: str, name: str) -> bool:
-    """Whether two names have a word in common, or nearly."""
-    return any(fuzz.ratio(one, other) >= ALIKE for one in fold(asked).split() for other in fold(name).split())
+def _find_similar_uses(asked: _Asked, uses: Container[str], reported: Iterable[Found]) -> list[str]:
+    """Find uses of the districts with a name that has the words asked for, or like it, and that were not meant."""
+    recorded = {each.about for each in reported if each.district in asked.districts}
+    known = [each for iri, each in asked.words.uses.items() if iri in recorded and not is_reference(each.name)]
+    others, text = [each for each in known if each.term.value not in uses], asked.about or ""
+    names = [each.label for each in find_by_words(text, others)]
+    if not names and len(others) == len(known):
+        names = [each.label for each in find_by_meaning(text, others)]
+        names = names or find_nearest(text, [each.label for each in others])
+    return list(dict.fromkeys(names))
 
 
 def _note_nothing(place: Place, kind: str, any_known: bool) -> str:
@@ -515,13 +439,6 @@ def _note_nothing(place: Place, kind: str, any_known: bool) -> str:
         return f"No {kind} of {place.quoted} is recorded: none was loaded, and none was read in the text of its code."
     meaning = " That is not a prohibition." if kind == "permission" else ""
     return f"No {kind} is recorded for this. The code may still contain one.{meaning}"
-
-
-DEFINITIONS: Final = """
-SELECT ?rule ?graph ?about ?confidence ?review WHERE {
-  ?rule kg:jurisdiction $municipality ; a kg:Definition GRAPH ?graph { ?rule skos:prefLabel ?about }
-  OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
-}"""
 
 
 class TermDefinition(Lean):
@@ -535,6 +452,8 @@ class TermDefinition(Lean):
 
 class DefinitionResult(Result):
     """Definitions of a term, one for each section that defines it."""
+
+    layout: ClassVar[Layout] = Layout(paged=("definitions",))
 
     municipality: str
     state: str
@@ -557,27 +476,14 @@ def kg_query_definition(
     Example: kg_query_definition(municipality="Quarry Bend", state="UT", term="building height").
     Next: `kg_query_section` with the section_ref.
     """
-    bounded_page(limit, offset)
-    reader, notes = Reader(kg), list[str]()
-    place = find_place(reader, municipality, state)
-    wanted = clean_text("term", term, 300)
-
-    reader.start_selection()
-    query = bind(DEFINITIONS, municipality=NamedNode(place.iri))
-    reported, unsure = separate(reader, reader.kept("defined terms", query, to_found))
-    in_order = sorted((*reported, *unsure), key=lambda each: (natural_key(each.about), each.iri))
-    choices = [Choice(NamedNode(each.iri), each.about, (each.about,)) for each in in_order]
-    chosen = find_spelled(wanted, choices)
-    if not chosen and (chosen := find_by_head(wanted, choices) or find_by_words(wanted, choices)):
-        taken = shorten(list_labels(chosen))
-        notes.append(f"term: {place.quoted} does not define {quoted(wanted)}. It was interpreted as {taken}.")
-    elif not chosen:
-        raise NotFoundError(no_match_message("term", wanted, list_labels(choices), place.quoted))
-    elif (note := match_note("term", wanted, chosen)) is not None:
-        notes.append(note)
-    ranks = {choice.term.value: rank for rank, choice in enumerate(chosen)}
-    found = sorted((each for each in reported if each.iri in ranks), key=lambda each: ranks[each.iri])
-    unsure = [each for each in unsure if each.iri in ranks]
+    asked = _Asked.parse(kg, "definition", municipality, state, None, term, limit, offset)
+    asked.reader.start_selection()
+    rules = find_rules(asked.reader, "definition", asked.words)
+    in_order = sorted((*rules.reported, *rules.unsure), key=lambda each: (natural_key(each.about), each.iri))
+    terms = {each.iri: Named(NamedNode(each.iri), each.about, (each.about,)) for each in in_order}
+    chosen = [*find_named("term", term, terms, asked.place, asked.notes)]
+    found, unsure = ([each for each in several if each.iri in chosen] for several in rules)
+    found.sort(key=lambda each: chosen.index(each.iri))
 
     def to_definition(each: Found, rule: Rule, evidence: RuleEvidence) -> TermDefinition:
         return TermDefinition(
@@ -587,11 +493,4 @@ def kg_query_definition(
             evidence=evidence,
         )
 
-    page = _load_page(reader, found, unsure, fold, to_definition, limit, offset, notes)
-    if len({each.definition_text for each in page.shown}) > 1 and len({each.term for each in page.shown}) == 1:
-        notes.append("The code has several definitions of this term. Each applies in the scope that its section names.")
-    result = DefinitionResult(
-        municipality=place.name, state=place.short_state, definitions=page.shown, unsure=page.unsure, notes=notes
-    )
-    result.places = page.places
-    return reader.finish(result, total=page.total, next_offset=page.next_offset)
+    return asked.answer(DefinitionResult, found, unsure, to_definition, fold)

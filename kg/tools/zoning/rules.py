@@ -272,6 +272,13 @@ SELECT ?rule ?graph ?district ?about ?confidence ?review WHERE {
 }"""
 
 
+DEFINITIONS: Final = """
+SELECT ?rule ?graph ?about ?confidence ?review WHERE {
+  ?rule kg:jurisdiction $municipality ; a kg:Definition GRAPH ?graph { ?rule skos:prefLabel ?about }
+  OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
+}"""
+
+
 class Found(NamedTuple):
     """A rule that was found and is not loaded yet."""
 
@@ -298,33 +305,28 @@ class Candidates(NamedTuple):
     unsure: list[Found]
 
 
-RuleKind = Literal["permission", "standard"]
-_ABOUT: Final[Mapping[RuleKind, NamedNode]] = {"permission": KG.landUse, "standard": KG.standardType}
+RuleKind = Literal["permission", "standard", "definition"]
 
 
 def find_rules(reader: Reader, kind: RuleKind, words: Vocabulary) -> Candidates:
     """Find all rules of a kind in a code."""
-    query = bind(
-        RULES_OF_CODE,
-        districts=[NamedNode(iri) for iri in words.districts],
-        municipality=NamedNode(words.place.iri),
-        about=_ABOUT[kind],
-    )
-    return separate(reader, reader.kept(f"{kind}s", query, to_found), words.unsure)
-
-
-def separate(reader: Reader, found: Iterable[Found], unsure_districts: Container[str | None] = ()) -> Candidates:
-    """Separate the rules that are reported as law from the unsure ones."""
+    place = NamedNode(words.place.iri)
+    if kind == "definition":
+        query = bind(DEFINITIONS, municipality=place)
+    else:
+        about = KG.landUse if kind == "permission" else KG.standardType
+        districts = [NamedNode(iri) for iri in words.districts]
+        query = bind(RULES_OF_CODE, districts=districts, municipality=place, about=about)
     least = reader.kg.settings.rule_confidence
     reported: list[Found] = []
     unsure: list[Found] = []
-    for each in found:
-        is_unsure = each.confidence is not None and (each.confidence < least or each.district in unsure_districts)
+    for each in reader.kept(f"{kind}s", query, _read_found):
+        is_unsure = each.confidence is not None and (each.confidence < least or each.district in words.unsure)
         (unsure if is_unsure and not each.is_accepted else reported).append(each)
     return Candidates(reported, sorted(unsure, key=lambda each: (-(each.confidence or 0), each.iri)))
 
 
-def to_found(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
+def _read_found(rows: Sequence[Mapping[str, Term]]) -> list[Found]:
     """Read the rows of a query for rules."""
     return [
         Found(
@@ -390,7 +392,6 @@ class References(NamedTuple):
     led: dict[str, set[str]]
     """The districts with a permission that they lead to, by the district that refers."""
     notes: list[str]
-    unresolved: bool
 
 
 def follow_references(
@@ -398,56 +399,52 @@ def follow_references(
     districts: Collection[str],
     reported: Iterable[Found],
     stated: Container[str | None],
-    use: str | None = None,
+    use: str,
 ) -> References:
     """Follow the references of `districts` to the districts in `stated`, which have a permission for the use asked for.
 
     A reference that names no known district may lead to a permission: it is always part of the result. One that excepts
-    the `use` is noted and not followed.
+    the `use` is not followed.
     """
     targets = {
         iri: _find_districts_in(match["of"], words)
         for iri, each in words.uses.items()
-        if (match := _REFERENCE.match(each.name))
+        if (match := _REFERENCE.match(each.name)) and not _is_excepted(use, each.name)
     }
-    by_district: dict[str, list[Found]] = defaultdict(list)
+    referring: dict[str | None, list[Found]] = defaultdict(list)
+    for each in reported:
+        if each.about in targets:
+            referring[each.district].append(each)
+    found: dict[str, Found] = {}
     led: dict[str, set[str]] = {}
     notes: list[str] = []
-    for each in reported:
-        if each.about in targets and each.district is not None:
-            named = words.uses[each.about].name
-            if use is None or not _is_excepted(use, named):
-                by_district[each.district].append(each)
-            elif each.district in districts:
-                code = name_or_quote(words.districts[each.district].code)
-                notes.append(f"{code} excepts this use from a reference: {quoted(named)}.")
-    used: dict[str, Found] = {}
-    for iri in districts if by_district else ():
-        seen, pending, way = {iri}, [iri], list[Found]()
-        while pending:
-            for each in by_district[pending.pop()]:
-                way.append(each)
-                new = [other for other in targets[each.about] if other not in seen]
-                seen.update(new)
-                pending += new
-        reached = {other for other in seen - {iri} if other in stated}
-        # Of all districts, a reference that could lead anywhere does not answer a use.
-        lost = [each for each in way if not targets[each.about] and len(districts) < len(words.districts)]
-        used |= {each.iri: each for each in (way if reached else lost)}
+    for iri in districts if referring else ():
+        reached, way = {iri: None}, list[Found]()
+        pending = [iri]
+        for other in pending:
+            way += referring[other]
+            new = [each for rule in referring[other] for each in targets[rule.about] if each not in reached]
+            reached |= dict.fromkeys(new)
+            pending += dict.fromkeys(new)
         code = name_or_quote(words.districts[iri].code)
-        notes += [
-            f"{code} also refers to the uses of another district, which differs from lot to lot or could not be "
-            f"identified: {quoted(words.uses[each.about].name)}. Read that section."
-            for each in lost
-        ]
-        if reached:
-            led[iri] = reached
-            codes = shorten([known.code for other, known in words.districts.items() if other in reached])
+        if into := {other for other in reached if other in stated} - {iri}:
+            led[iri] = into
+            codes = shorten([known.code for other, known in words.districts.items() if other in into])
             notes.append(
                 f"{code} refers to uses of {codes}. Read the words of the reference: they may except this use, and "
                 "need not include uses that are conditional or prohibited there."
             )
-    return References([*used.values()], led, notes, any(not targets[each.about] for each in used.values()))
+        for each in way:
+            # Of all districts, a reference that could lead anywhere does not answer a use.
+            is_lost = not targets[each.about] and len(districts) < len(words.districts)
+            if into or is_lost:
+                found[each.iri] = each
+            if is_lost:
+                notes.append(
+                    f"{code} also refers to the uses of another district, which differs from lot to lot or could not "
+                    f"be identified: {quoted(words.uses[each.about].name)}. Read that section."
+                )
+    return References([*found.values()], led, notes)
 
 
 def _is_excepted(use: str, reference: str) -> bool:

@@ -168,15 +168,6 @@ def test_comparison_names_the_districts_without_a_rule(kg: KnowledgeGraph) -> No
     assert {"C-1", "C-2"} <= set(standards.without_rule or ())
 
 
-def test_note_on_other_districts_counts_no_prohibition(kg: KnowledgeGraph) -> None:
-    said = [{"district": code, "use": "Mint", "permission": level} for code, level in (("K-1", "P"), ("K-2", "N"))]
-    kg_ingest_use_permissions(kg, "Note Nook", "UT", permissions=[*said, {**said[0], "district": "K-3", "use": "Oast"}])
-    found = kg_query_permissions(kg, "Note Nook", "UT", district="K-3", use="mint")
-    [note] = [note for note in found.notes if note.startswith("Other districts")]
-    assert "K-1" in note
-    assert "K-2" not in note
-
-
 def test_uses_of_the_underlying_zone_are_told_as_such(kg: KnowledgeGraph) -> None:
     town: Any = {"municipality": "Overlay Oaks", "state": "UT"}
     uses = "Permitted Uses:\nUses permitted in the underlying zone."
@@ -215,7 +206,7 @@ def test_comparison_follows_references(kg: KnowledgeGraph) -> None:
     assert all(cell.by_reference is None for row in compare_zoning(kg, places).uses for cell in row.places)
 
 
-def test_reference_that_excepts_the_use_is_noted_and_not_followed(kg: KnowledgeGraph) -> None:
+def test_reference_that_excepts_the_use_is_not_followed(kg: KnowledgeGraph) -> None:
     town: Any = {"municipality": "Except Eyot", "state": "UT"}
     for number, title, uses in (
         ("1", "C-1 Corner District", "1. Theaters.\n2. Kilns.\n3. Two-family dwellings."),
@@ -228,7 +219,6 @@ def test_reference_that_excepts_the_use_is_noted_and_not_followed(kg: KnowledgeG
         for use in ("theater", "two-family dwelling"):
             found = kg_query_permissions(kg, **town, district=code, use=use)
             assert found.permissions == []
-            assert any("excepts this use" in note for note in found.notes) == (code == "C-2")
         assert "Kilns" in {each.use for each in kg_query_permissions(kg, **town, district=code, use="kiln").permissions}
     theaters = compare_zoning(kg, ["Except Eyot, UT", "Ash Dale, UT"], use="theater").uses
     assert [row.places[0].by_reference for row in theaters] == [None]
