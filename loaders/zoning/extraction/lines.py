@@ -15,7 +15,6 @@ from typing import Final
 from loaders.zoning.readers.code_model import Section
 from loaders.zoning.readers.outline import find_label_end
 
-_PARTS: Final = re.compile(r"\d{1,3}[.-]\d")
 _BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
 _ALIKE: Final = str.maketrans(string.ascii_letters, "a" * 26 + "A" * 26)
 _LINE: Final = re.compile(r"[^\n]+")
@@ -36,8 +35,6 @@ def _is_next(label: str, before: str) -> bool:
     last, this = _BARE.search(before), _BARE.search(label)
     if last is None or this is None or _BARE.sub("", before) != _BARE.sub("", label):
         return False
-    if last[0].isdigit() or this[0].isdigit():
-        return last[0].isdigit() and this[0].isdigit() and int(this[0]) == int(last[0]) + 1
     return len(last[0]) == len(this[0]) == 1 and ord(this[0]) == ord(last[0]) + 1
 
 
@@ -70,8 +67,6 @@ def parse_lines(section: Section, breaks: Set[int] = frozenset()) -> Sequence[Li
     """The lines that the current one is below, outermost first."""
     aside: list[Line] = []
     """The lines above a note within a list."""
-    left: set[str] = set()
-    """Styles of the labels of the lines above that an unlabelled line ended."""
     table = 0
     broken = False
     for match in _LINE.finditer(text):
@@ -95,13 +90,11 @@ def parse_lines(section: Section, breaks: Set[int] = frozenset()) -> Sequence[Li
         elif not label and above and above[-1].label:
             aside = above if _is_note(text, start, end) and not leaves else []
         if leaves or not label:
-            left = {_style(each.label) for each in above if each.label} or left
             above = []
         if label:
             style = _style(label)
             same = (at for at, each in enumerate(above) if style == _style(each.label) or _is_next(label, each.label))
-            # "4.2" after "4.1" is not below the lines between them.
-            above = above[: next(same, 0 if _PARTS.match(label) and style in left else len(above))]
+            above = above[: next(same, len(above))]
         latest = Line(start, body, end, label, broken)
         broken = False
         (above[-1].below if above else lines).append(latest)

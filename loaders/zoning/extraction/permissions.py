@@ -26,7 +26,7 @@ from loaders.zoning.extraction.permission_levels import (
     prohibit_unlisted,
 )
 from loaders.zoning.extraction.permission_matrices import find_in_matrices
-from loaders.zoning.extraction.section_scope import Places, Scope, is_place
+from loaders.zoning.extraction.section_scope import Places, Scope
 from loaders.zoning.extraction.use_items import (
     BEGINS_NO_USE,
     CUT,
@@ -134,8 +134,6 @@ class _Lists:
 
     def read(self) -> Sequence[UsePermission]:
         """Read all lists."""
-        if not self._known or not self._text:
-            return []
         title = self._section.title.strip(" .:")
         root = parse_heading(title, self._known)
         if root is None and NOT_USES.search(title) and not PLACE_WORD.search(title):
@@ -159,7 +157,9 @@ class _Lists:
             elif current is None or current.level is None:
                 below = current
             elif not line.label and (line.below or self._is_sentence(line)):
-                below = self._read_paragraph(line, current)
+                if not VERB.search(self._text, line.body, line.end):
+                    self._miss(line.start, current)  # it may be an item that was not understood
+                below = BLOCKED
             else:
                 below = self._read_item(line, current)
             if line.below:
@@ -178,25 +178,10 @@ class _Lists:
         cut = next((each for each in CUT.finditer(words) if each.start() > 2), None)
         return VERB.search(sentences_of(words)[0], 0, cut.start() if cut else len(words)) is not None
 
-    def _read_paragraph(self, line: Line, lead: Lead) -> Lead | None:
-        """Read a paragraph among the items of a list. Returns the lead of the lines below it.
-
-        It may be an item that was not understood. Then neither it nor the lines below it are facts.
-        """
-        words = self._text[line.body : line.end]
-        if not VERB.search(words):
-            self._miss(line.start, lead)
-            return BLOCKED
-        limits = [each for each in sentences_of(words) if _SUCH_USES.match(each)]
-        announced = ANNOUNCES.search(words) or words.endswith(":")
-        return BLOCKED if announced else replace(lead, conditions=(*lead.conditions, *limits))
-
     def _is_other_heading(self, line: Line) -> bool:
         """Whether an unlabelled line is a heading of something else than uses, which ends the list before it."""
         words = self._text[line.body : line.end]
         head = re.split(r"(?<=\w\w)[.:](?: |$)| ?\(", words, maxsplit=1)[0].strip()
-        if len(head.split()) > 8 or VERB.search(head):
-            return False
         if HEADING.fullmatch(head) and OF_USES.search(head):
             return True
         return _OTHER_HEADING.fullmatch(head) is not None or bool(DIMENSION.search(head))
@@ -224,8 +209,6 @@ class _Lists:
         if sentence is not None:
             return sentence
         if lead is None:
-            if above is not None and above.level and line.below and self._is_labelled_group(words):
-                return above
             if line.label and line.below and NOT_USES.search(head) and len(head.split()) <= 8 and not VERB.search(head):
                 return BLOCKED
             return None
@@ -237,15 +220,6 @@ class _Lists:
                 return lead
             return replace(lead, conditions=(*lead.conditions, said)) if LIMITS.search(said) else lead
         return lead
-
-    def _is_labelled_group(self, words: str) -> bool:
-        """Whether a line with lines below it only groups uses, or names the districts that they are for."""
-        name = words.strip(" .:")
-        return is_place(words, self._known) or (
-            len(name.split()) <= 8
-            and re.search(r"\b(?:uses|activities)$", name, re.I) is not None
-            and not VERB.search(name)
-        )
 
     def _parse_sentences(self, start: int, end: int, above: Lead | None) -> Lead | None:
         """Parse the sentence of a paragraph that announces a list of uses in closed form."""
