@@ -24,7 +24,7 @@ LAYERS = [
     {"store"},
     {"queries"},
     {"search", "shacl", "provenance"},
-    {"load_log"},
+    {"derivations", "load_log"},
     {"knowledge_graph"},
     {"integrity", "loading", "user_graphs"},
     {"retrieval"},
@@ -45,6 +45,7 @@ LOADERS_KNOW = {
 }  # fmt: skip
 STORE_READERS_KNOW = LOADERS_KNOW | {
     "kg.actors",
+    "kg.derivations",
     "kg.knowledge_graph",
     "kg.provenance",
     "kg.search",

@@ -30,7 +30,7 @@ from kg.store.write_ahead_log import list_kept_logs
 from kg.text import join_first
 from kg.vocabulary import KG
 
-CACHES: Final = ("snapshots", "fetched", "schema.json", "checked.json", "mentions/words.log", RESTORING)
+CACHES: Final = ("snapshots", "fetched", "schema.json", "checked.json", RESTORING)
 """Data that is made again when it is needed, and may be older than the store."""
 _QUARANTINE: Final = "quarantine"
 _INDEX: Final = "index"

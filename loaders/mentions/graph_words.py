@@ -39,14 +39,9 @@ class Vocabularies:
 
     def add(self, graph: NamedNode, digest: str, texts: Iterable[str]) -> None:
         """Add the words of all `texts` of `graph`, whose content has the hash `digest`."""
-        words = {word for text in texts for word in words_of(text)}
-        filled = bytearray(_size(len(words)))
-        for word in words:
-            for bit in _bits(word, len(filled)):
-                filled[bit >> 3] |= 1 << (bit & 7)
         if self._file is None:
             self._file = self._opened()
-        self._file.write(_record(graph.value.encode(), digest.encode(), bytes(filled)))
+        self._file.write(_record(graph.value.encode(), digest.encode(), filter_of(texts)))
 
     def lacking(self, phrases: Collection[Collection[str]], current: Mapping[NamedNode, str]) -> set[NamedNode]:
         """Find the graphs of `current` (with their content hashes) that lack a folded word of each of `phrases`."""
@@ -56,10 +51,7 @@ class Vocabularies:
         for name, digest, filled in self._records():
             graph = NamedNode(name.decode())
             if current.get(graph) == digest.decode():
-                found[graph] = not any(
-                    all(filled[bit >> 3] & (1 << (bit & 7)) for word in words for bit in _bits(word, len(filled)))
-                    for words in phrases
-                )
+                found[graph] = not may_have(filled, phrases)
         return {graph for graph, lacks in found.items() if lacks}
 
     def tidy(self, current: Mapping[NamedNode, str]) -> None:
@@ -139,6 +131,24 @@ class Vocabularies:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def filter_of(texts: Iterable[str]) -> bytes:
+    """Build the filter of the folded words of all `texts` of a graph."""
+    words = {word for text in texts for word in words_of(text)}
+    filled = bytearray(_size(len(words)))
+    for word in words:
+        for bit in _bits(word, len(filled)):
+            filled[bit >> 3] |= 1 << (bit & 7)
+    return bytes(filled)
+
+
+def may_have(filled: bytes, phrases: Collection[Collection[str]]) -> bool:
+    """Whether the texts with this filter may have all folded words of one of `phrases`."""
+    return any(
+        all(filled[bit >> 3] & (1 << (bit & 7)) for word in words for bit in _bits(word, len(filled)))
+        for words in phrases
+    )
 
 
 def _record(name: bytes, digest: bytes, filled: bytes) -> bytes:

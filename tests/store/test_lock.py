@@ -167,7 +167,7 @@ def test_a_full_disk_while_the_directory_is_made_is_a_store_error(
     "place",
     [
         "store", "index", "snapshots", "quarantine", "lock", "index/shard-1", "store/x.sst", "index/entities/shard-9",
-        "index/shard-1/edge-1", "index/entities/shard-1/edge-1/x", "mentions/words.log", "fetched/x", "summaries/x.npz",
+        "index/shard-1/edge-1", "index/entities/shard-1/edge-1/x", "derivations.sqlite", "fetched/x", "summaries/x.npz",
         "citations/families.json.partial",
     ],
 )  # fmt: skip

@@ -8,27 +8,27 @@ promoted; one by a name that several concepts of a Wikibase have is left to a pe
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256 as hash_of
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.files import write_file
+from kg.derivations.engine import finish, is_finished, load_hashes
+from kg.derivations.state import State
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.provenance.promotion import build_load_patch
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, named_node, select
-from kg.vocabulary import PROV_GRAPH, RDF
+from kg.store.protocol import Store, select
+from kg.vocabulary import RDF
 from loaders.citations.graph.claims import build_alignment
 from loaders.mentions.graph.concept_names import Table
 from loaders.mentions.graph.names_to_align import ALIGNMENTS, Named, describe_topic, load_named
 from loaders.mentions.graph.proposals import refresh_proposals
 from loaders.mentions.matcher import Match, Matcher, filter_possible
 
+NAME: Final = "alignments"
 VERSION: Final = "2"
 """A new version aligns everything again."""
 CONFIDENCES: Final = {"label": "0.95", "alias": "0.85"}
@@ -37,26 +37,23 @@ AMBIGUOUS: Final = "0.5"
 """Confidence if several concepts of a Wikibase have the name."""
 
 ALIGNED: Final = """
-SELECT ?graph WHERE { GRAPH $prov { ?graph a kg:ExtractedGraph } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
+SELECT ?claim WHERE { GRAPH ?graph { ?claim a kg:Alignment } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
 
 _PREFIX: Final = Literal(ALIGNMENTS)
-_STATE: Final = "aligned.json"
 
 
-def refresh_alignments(store: Store, table: Table, folder: Path, *, full: bool = False) -> int:
+def refresh_alignments(store: Store, table: Table, state: State, *, full: bool = False) -> int:
     """Align the land uses, topics and definitions in the store with the concepts of `table`.
 
-    Commits what has changed and returns the number of alignments. `folder` has the state: if neither names nor concepts
-    have changed since the last time, nothing is searched, unless `full`.
+    Commits what has changed and returns the number of alignments. If neither names nor concepts have changed since the
+    last time, nothing is searched, unless `full`.
     """
     several = sorted(set(load_named(store)), key=str) if table.rows else []
-    content = "\n".join(map(str, several)).encode(errors="surrogatepass")
-    state = {"version": VERSION, "table": table.digest, "names": hash_of(content).hexdigest()}
-    path = folder / _STATE
-    before = _load_state(path)
-    stored = [named_node(row["graph"]) for row in select(store.query, bind(ALIGNED, prov=PROV_GRAPH, prefix=_PREFIX))]
-    if not full and state == {key: before.get(key) for key in state} and bool(stored) == bool(before.get("count")):
-        return int(before.get("count") or 0)
+    compared = "\n".join([table.digest, *map(str, several)]).encode(errors="surrogatepass")
+    is_current = is_finished(store, state, NAME, VERSION, digest := hash_of(compared).digest())
+    if not full and is_current:
+        return len(select(store.query, bind(ALIGNED, prefix=_PREFIX)))
+    stored = load_hashes(store, [ALIGNMENTS])
     made = build_alignments(several, table)
     replace: dict[NamedNode, Sequence[Quad]] = {graph: quads for graph, (quads, _) in made.items()}
     origins = {graph: RecordOrigin("", (), sources) for graph, (_, sources) in made.items()}
@@ -65,10 +62,8 @@ def refresh_alignments(store: Store, table: Table, folder: Path, *, full: bool =
     if replace:
         run = Run(Agent("loaders.alignments", VERSION), {"names": table.digest})
         store.commit(replace, build_load_patch(run, store, replace, origins))
-    count = sum(quad.predicate == RDF.predicate for quads in replace.values() for quad in quads)
-    folder.mkdir(parents=True, exist_ok=True)
-    write_file(path, json.dumps({**state, "count": count}))
-    return count
+    finish(store, state, NAME, VERSION, digest)
+    return sum(quad.predicate == RDF.predicate for quads in replace.values() for quad in quads)
 
 
 def build_alignments(
@@ -96,11 +91,3 @@ def _to_quads(each: Named, match: Match, whole: Sequence[Match], graph: NamedNod
     confidence = CONFIDENCES[match.kind] if alike == 1 else AMBIGUOUS
     triple = each.node, each.predicate, NamedNode(match.concept)
     return build_alignment(graph, triple, confidence, f"{match.kind}-equality")[1]
-
-
-def _load_state(path: Path) -> dict[str, Any]:
-    try:
-        state = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return state if isinstance(state, dict) else {}

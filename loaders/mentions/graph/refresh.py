@@ -6,34 +6,33 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.derivations.engine import Engine, Result
+from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.search.index_sync import Progress
-from kg.sparql.terms import bind
-from kg.store.ownership import is_user_graph
-from kg.store.protocol import Store, named_node, select
+from kg.store.protocol import Describe, Store
 from kg.text import quoted
-from kg.vocabulary import BASE, EXTRACTED, KG, OA, PROV_GRAPH, XSD, mint_mention
+from kg.vocabulary import BASE, EXTRACTED, KG, OA, XSD, mint_mention
 from loaders.languages.graph.text_languages import VERSION as LANGUAGES_VERSION
 from loaders.languages.graph.text_languages import derive_languages
 from loaders.mentions.graph.alignments import refresh_alignments
 from loaders.mentions.graph.concept_names import Table, find_needles
-from loaders.mentions.graph.search_state import Known, SearchState
 from loaders.mentions.graph.text_units import (
+    READS,
     Unit,
     add_languages,
     find_units_in,
     find_units_with,
-    load_hashes,
     load_units,
 )
-from loaders.mentions.graph_words import Vocabularies
+from loaders.mentions.graph_words import filter_of, may_have
 from loaders.mentions.label_variants import Label, primary_language, unfit_reason
 from loaders.mentions.matcher import Match, Matcher, filter_possible
 
@@ -46,7 +45,7 @@ CONFIDENCE: Final = Literal("0.9", datatype=XSD.decimal)
 """The confidence of a mention that was found by its words and not reviewed."""
 
 BATCH_QUADS: Final = 50_000
-"""Maximum quads of a commit; a larger record is committed alone."""
+"""Quads of a commit."""
 NEEDLES: Final = 500
 """Maximum changed names or words for an incremental search. Beyond it all texts are searched."""
 
@@ -58,6 +57,7 @@ _FEW: Final = 4
 _SHOWN: Final = 20
 _ROOT: Final = BASE + "graph/"
 _EXTRACTED: Final = EXTRACTED + "mentions/"
+_SAID: Final = ((KG.method, Literal(METHOD)), (KG.confidence, CONFIDENCE))
 
 
 @dataclass(slots=True)
@@ -105,7 +105,19 @@ def refresh(kg: KnowledgeGraph, *, full: bool = False, on_progress: Progress | N
     searched again; with `full`, all texts are. A killed update is continued by the next call. A store without concepts
     costs one query.
     """
-    return _Refreshing(kg, on_progress).run(full)
+    started = time.perf_counter()
+    derivation = Mentions(kg.store)
+    report = derivation.report
+    with State(kg.settings.data_dir) as state:
+        engine = Engine(kg.store, state, derivation)
+        due = engine.find_due(full=full)
+        report.concepts, report.labels = due.table.concepts, due.table.names
+        outcome = engine.run(due, on_progress)
+        report.alignments = refresh_alignments(kg.store, due.table, state, full=full)
+    derivation.log_unfit(due.table)
+    report.run, report.quads_added, report.quads_removed = outcome.run, outcome.added, outcome.removed
+    report.seconds = time.perf_counter() - started
+    return report
 
 
 def mention_graph(source: NamedNode) -> NamedNode:
@@ -137,150 +149,98 @@ def to_quads(graph: NamedNode, unit: NamedNode, found: Sequence[Match]) -> list[
     return result
 
 
-SEARCHED: Final = """
-SELECT ?graph WHERE { GRAPH $prov { ?graph a kg:ExtractedGraph } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
-
-
-def _load_mention_graphs(store: Store) -> list[NamedNode]:
-    """Load the names of the graphs of mentions."""
-    found = select(store.query, bind(SEARCHED, prov=PROV_GRAPH, prefix=Literal(_EXTRACTED)))
-    return [named_node(row["graph"]) for row in found]
-
-
 def _find_silent(found: Mapping[NamedNode, Sequence[Unit]]) -> list[NamedNode]:
     """Find the graphs with texts without a language: loaded by an earlier version, or put there by a person."""
     return [graph for graph, units in found.items() if not all(unit.languages for unit in units)]
 
 
-Todo = Mapping[NamedNode, Mapping[NamedNode, str] | None]
-"""Graphs to search, with the text units to search and their texts; None for all text units of the graph."""
+Part = Mapping[NamedNode, str]
+"""The text units of a graph that may contain a changed name, with their texts."""
 
 
-class _Refreshing:
-    def __init__(self, kg: KnowledgeGraph, on_progress: Progress | None) -> None:
-        self.store: Final = kg.store
-        self.folder: Final = kg.settings.data_dir / "mentions"
-        self.on_progress = on_progress
-        self.report = MentionReport()
-        self.batch: dict[NamedNode, list[Quad]] = {}
-        self.searched: dict[NamedNode, str] = {}
-        self.size = 0
+class Mentions:
+    """The derivation of mentions from the graphs with texts. Its table are the names of all concepts."""
 
-    def run(self, full: bool) -> MentionReport:
-        self.full = full
-        started = time.perf_counter()
-        report, generation = self.report, self.store.statistics().generation
-        with (
-            SearchState(self.folder, VERSION) as state,
-            Vocabularies(self.folder, VERSION, reset=full) as self.vocabularies,
-        ):
-            settled = None if full else state.load_settled(generation)
-            table = settled.table.update(self.store, settled.generation) if settled else Table.load(self.store)
-            known = Known() if full else state.load_known(settled, table)
-            if not full and known.table is None and not _load_mention_graphs(self.store):
-                if not table.rows:
-                    return report
-                # No text has been searched for any name, so that each is settled for a table without names.
-                known = replace(known, table=Table(), graphs=self.load_sources())
-            report.concepts, report.labels = table.concepts, table.names
-            untouched = (
-                settled is not None and settled.generation == generation and not known.newer and not known.doubtful
-            )
-            if not untouched:
-                self.update(table, known, state)
-        report.seconds = time.perf_counter() - started
-        return report
+    name: Final = "mentions"
+    version: Final = VERSION
+    reads: Final = READS
+    writes: Final = _EXTRACTED
 
-    def load_sources(self) -> Mapping[NamedNode, str]:
-        """Load the graphs of sources that may contain text, with their content hashes."""
-        return {graph: digest for graph, digest in load_hashes(self.store).items() if not is_user_graph(graph)}
+    def __init__(self, store: Store) -> None:
+        self.store: Final = store
+        self.report: Final = MentionReport()
+        self.run: Run | None = None
+        self.changed: Collection[tuple[str, str]] = ()
+        """The names that have changed since the last run."""
 
-    def update(self, table: Table, known: Known, state: SearchState) -> None:
-        """Search the changed texts, and record the search as complete."""
-        current = load_hashes(self.store)
-        names = table.changed(known.table or Table())
-        todo, gone = self.find_todo(table, names, known, current), self.find_gone(known, current)
-        self.prov_run = Run(Agent("loaders.mentions", VERSION), {"names": table.digest})
-        if todo or gone or names or known.doubtful or known.newer:
-            state.begin(table, known)
-            for start in range(0, len(gone), _GRAPHS_AT_ONCE):
-                self.write(dict.fromkeys(gone[start : start + _GRAPHS_AT_ONCE], ()), {})
-            self.search(todo, table, current, state)
-        self.report.alignments = refresh_alignments(self.store, table, self.folder, full=self.full)
-        self.vocabularies.tidy(current)
-        state.close(table, current, self.store.statistics().generation)
-        self.log_unfit(table, names)
+    @property
+    def batch_quads(self) -> int:
+        """Maximum quads of a commit; a larger record is committed alone."""
+        return BATCH_QUADS
 
-    def find_todo(
-        self, table: Table, names: Collection[tuple[str, str]], known: Known, current: Mapping[NamedNode, str]
-    ) -> Todo:
-        """Find the graphs to search, with the text units if not all of them."""
-        done = {graph for graph, digest in known.newer.items() if current.get(graph) == digest}
-        settled = {graph for graph, digest in known.graphs.items() if current.get(graph) == digest}
-        settled -= known.doubtful | done
-        todo: dict[NamedNode, Mapping[NamedNode, str] | None] = {
-            graph: None for graph in current if graph not in settled and graph not in done
-        }
-        if settled and names:
-            words = find_needles(names, table.languages) if len(names) <= NEEDLES else None
-            if words is None or len(words) > NEEDLES:
-                return dict.fromkeys((graph for graph in current if graph not in done), None)
-            if not words:
-                return todo
-            held: dict[NamedNode, dict[NamedNode, str]] = defaultdict(dict)
-            maybe = settled - self.vocabularies.lacking(
-                [[word] for word in words], {graph: current[graph] for graph in settled}
-            )
-            few = len(maybe) * _FEW <= len(settled)
-            for graph, unit, text in (
-                find_units_in(self.store, maybe, words) if few else find_units_with(self.store, words)
-            ):
+    def get_output(self, source: NamedNode) -> NamedNode:
+        """Return the graph of the mentions in the text of a graph."""
+        return mention_graph(source)
+
+    def load_table(self, saved: bytes | None, since: int) -> tuple[Table | None, Table]:
+        """Load the names of the last run, and the current ones."""
+        before = None if saved is None else Table.load_saved(saved)
+        table = Table.load(self.store) if before is None else before.update(self.store, since)
+        self.changed = table.changed(before or Table())
+        return before, table
+
+    def save_table(self, table: Table) -> bytes:
+        """Write the names."""
+        return table.save()
+
+    def affected(
+        self, before: Table, after: Table, finished: Iterable[tuple[NamedNode, bytes | None]]
+    ) -> Mapping[NamedNode, Part | None]:
+        """Find the graphs with a changed name, with the text units that may contain it."""
+        names = after.changed(before)
+        words = find_needles(names, after.languages) if len(names) <= NEEDLES else None
+        if words is None or len(words) > NEEDLES:
+            return dict.fromkeys(graph for graph, _ in finished)
+        if not words:
+            return {}
+        phrases = [[word] for word in words]
+        graphs = {graph: held is None or may_have(held, phrases) for graph, held in finished}
+        maybe = [graph for graph, is_possible in graphs.items() if is_possible]
+        few = len(maybe) * _FEW <= len(graphs)
+        held: dict[NamedNode, dict[NamedNode, str]] = defaultdict(dict)
+        for graph, unit, text in find_units_in(self.store, maybe, words) if few else find_units_with(self.store, words):
+            if graph in graphs:
                 held[graph][unit] = text
-            todo |= {graph: found for graph, found in held.items() if graph in settled}
-        return todo
+        return held
 
-    def find_gone(self, known: Known, current: Mapping[NamedNode, str]) -> list[NamedNode]:
-        """Find the graphs of mentions whose text was deleted."""
-        if known.table is not None:
-            return [
-                mention_graph(graph) for graph in {*known.graphs, *known.newer, *known.doubtful} if graph not in current
-            ]
-        right = {mention_graph(graph) for graph in current}
-        return [graph for graph in _load_mention_graphs(self.store) if graph not in right]
-
-    def search(
-        self,
-        todo: Todo,
-        table: Table,
-        current: Mapping[NamedNode, str],
-        state: SearchState,
-    ) -> None:
-        """Find the mentions in the texts of `todo`, and commit them in batches."""
-        if not todo:
+    def compute(self, due: Mapping[NamedNode, Part | None], table: Table) -> Iterator[tuple[NamedNode, Result]]:
+        """Find the mentions in the texts of each graph, or in its `Part`."""
+        if not table.rows:
+            yield from ((graph, Result(())) for graph in due)
             return
-        read = self.load_texts(todo)
+        read = self.load_texts(due)
         labels: Iterable[Label] = table.labels()
         first = list(islice(read, _SMALL))
         if len(first) < _SMALL:
             labels = filter_possible(labels, (unit.text for _, found in first for unit in found))
         matcher = Matcher(labels, table.confusable())
-        for done, (source, found) in enumerate(chain(first, read), start=1):
+        for source, found in chain(first, read):
             graph = mention_graph(source)
-            if todo[source] is None:
-                self.vocabularies.add(source, current[source], (unit.text for unit in found))
-                kept = []
+            mentions = list(self.find_mentions(graph, found, matcher))
+            if due[source] is None:
+                yield source, Result(mentions, _SAID, filter_of(unit.text for unit in found))
             else:
-                kept = _others(self.store, graph, {unit.iri for unit in found})
-            self.batch[source] = [*kept, *self.find_mentions(graph, found, matcher)]
-            self.searched[source] = current[source]
-            self.size += len(self.batch[source])
-            if self.size >= BATCH_QUADS:
-                self.commit(state)
-            if self.on_progress is not None:
-                self.on_progress(done, len(todo), "finding mentions")
-        self.commit(state)
+                yield source, Result([*_others(self.store, graph, {unit.iri for unit in found}), *mentions], _SAID)
 
-    def load_texts(self, todo: Todo) -> Iterator[tuple[NamedNode, list[Unit]]]:
+    def describe(
+        self, replace: dict[NamedNode, Sequence[Quad]], origins: dict[NamedNode, RecordOrigin], table: Table
+    ) -> tuple[Run, Describe]:
+        """Return the run for these names, and the provenance of a batch."""
+        if self.run is None:
+            self.run = Run(Agent("loaders.mentions", VERSION), {"names": table.digest})
+        return self.run, self.run.describe(self.store, origins)
+
+    def load_texts(self, todo: Mapping[NamedNode, Part | None]) -> Iterator[tuple[NamedNode, list[Unit]]]:
         """Load each graph with its text units to search."""
         whole = [graph for graph, held in todo.items() if held is None]
         for start in range(0, len(whole), _GRAPHS_AT_ONCE):
@@ -315,33 +275,14 @@ class _Refreshing:
                 self.report.mentions += len(matches)
                 yield from to_quads(graph, unit.iri, matches)
 
-    def commit(self, state: SearchState) -> None:
-        """Commit the batch."""
-        batch, searched = self.batch, self.searched
-        self.batch, self.searched, self.size = {}, {}, 0
-        if not batch:
-            return
-        state.announce(searched)
-        said = [(KG.method, Literal(METHOD)), (KG.confidence, CONFIDENCE)]
-        origins = {
-            mention_graph(source): RecordOrigin(searched[source], (), derived_from=[source], said=said)
-            for source in batch
-        }
-        self.write({mention_graph(source): found for source, found in batch.items()}, origins)
-        state.settle()
-
-    def write(self, replace: Mapping[NamedNode, Sequence[Quad]], origins: Mapping[NamedNode, RecordOrigin]) -> None:
-        """Commit graphs with their provenance."""
-        commit = self.store.commit(replace, self.prov_run.describe(self.store, origins))
-        if any(change.content_sha256 is not None for change in commit.changes):
-            self.report.run = self.prov_run.iri.value
-        self.report.quads_added += commit.added
-        self.report.quads_removed += commit.removed
-
-    def log_unfit(self, table: Table, names: Collection[tuple[str, str]]) -> None:
+    def log_unfit(self, table: Table) -> None:
         """Report and log the new names that are not searched for."""
-        for concept, kind, tag, text in table.rows if names else ():
-            if kind != "unlike" and (text, tag) in names and (reason := unfit_reason(text, primary_language(tag))):
+        for concept, kind, tag, text in table.rows if self.changed else ():
+            if (
+                kind != "unlike"
+                and (text, tag) in self.changed
+                and (reason := unfit_reason(text, primary_language(tag)))
+            ):
                 self.report.unfit.append(f"{quoted(text)} of {concept} {reason}")
         self.report.unfit = sorted({*self.report.unfit})  # the same name may occur in several languages
         for line in self.report.unfit[:_SHOWN]:

@@ -12,11 +12,8 @@ from pyoxigraph import Literal, NamedNode
 from kg.sparql.terms import bind
 from kg.store.ownership import find_described, is_user_graph
 from kg.store.protocol import Store, select
-from kg.vocabulary import PROV_GRAPH, mint
+from kg.vocabulary import mint
 from loaders.mentions.tokens import fold
-
-HASHES: Final = """
-SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
 
 TEXTS: Final = """
 SELECT ?graph ?unit ?text WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:text ?text } }"""
@@ -36,8 +33,8 @@ SELECT ?unit ?language ?graph ?within WHERE {
   GRAPH ?graph { ?parent schema:inLanguage ?language }
 }"""
 
-_FAMILIES: Final = ("src", "user", "cur")
-"""The families of graphs that contain text units."""
+READS: Final = tuple(f"{mint('graph', family).value}/" for family in ("src", "user", "cur"))
+"""How the names of the graphs begin that may contain text units."""
 _GRAPHS_AT_ONCE: Final = 50
 _BEGINNING: Final = 12
 _HYPHENS: Final = re.compile("[-\u2010\u2011]\\s*|\\.")
@@ -49,17 +46,6 @@ class Unit(NamedTuple):
     iri: NamedNode
     text: str
     languages: Sequence[str]
-
-
-def load_hashes(store: Store) -> dict[NamedNode, str]:
-    """Load the graphs that may contain text, with their content hashes."""
-    found: dict[NamedNode, str] = {}
-    for family in _FAMILIES:
-        prefix = Literal(mint("graph", family).value + "/")
-        for graph, digest in select(store.query, bind(HASHES, prov=PROV_GRAPH, prefix=prefix)).rows:
-            if isinstance(graph, NamedNode) and isinstance(digest, Literal):
-                found[graph] = digest.value
-    return found
 
 
 def load_texts(store: Store, graphs: Sequence[NamedNode]) -> Iterator[tuple[NamedNode, NamedNode, str]]:

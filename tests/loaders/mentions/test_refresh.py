@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.derivations.engine import Engine
+from kg.derivations.state import FILE, State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import Agent, RecordOrigin, Run
@@ -23,8 +25,7 @@ from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
 from loaders.mentions.graph import refresh as refreshing
-from loaders.mentions.graph import search_state
-from loaders.mentions.graph.refresh import MentionReport, mention_graph, refresh
+from loaders.mentions.graph.refresh import MentionReport, Mentions, mention_graph, refresh
 from loaders.mentions.graph.text_units import find_units_with, may_contain
 from tests.examples import dear
 
@@ -148,13 +149,14 @@ def test_nothing_is_done_twice(kg: KnowledgeGraph) -> None:
 
 def test_a_store_without_concepts_is_left_alone(kg: KnowledgeGraph) -> None:
     put_text(kg, "act", "Solar energy.")
-    assert refresh(kg) == MentionReport()
+    assert replace(refresh(kg), seconds=0.0) == MentionReport()
     assert not (kg.settings.data_dir / "mentions").exists()
 
 
 def test_only_texts_that_may_hold_a_changed_name_are_searched_again(kg: KnowledgeGraph) -> None:
     put_text(kg, "act", "Solar energy.", "Wind power.")
     put_text(kg, "law", "Wind-\npower, tides.")
+    refresh(kg)
     put_concept(kg, "Q1", "solar energy")
     assert refresh(kg).text_units == 1
     put_concept(kg, "Q2", "wind powers")
@@ -293,15 +295,16 @@ def test_names_that_are_not_searched_for_are_told_once(kg: KnowledgeGraph, caplo
     assert refresh(kg).unfit == []
 
 
-@pytest.mark.parametrize(
-    "content", ["", "{}", "not json", '{"version": "0", "generation": 0, "table": [], "graphs": {}}']
-)
-def test_a_ledger_that_cannot_be_used_costs_a_search_and_nothing_else(kg: KnowledgeGraph, content: str) -> None:
+@pytest.mark.parametrize("content", [None, b"", b"not a database" * 100])
+def test_a_state_that_cannot_be_used_costs_a_search_and_nothing_else(kg: KnowledgeGraph, content: bytes | None) -> None:
     put_text(kg, "act", "Tides.")
     put_text(kg, "law", "Tides.")
     put_concept(kg, "Q1", "tide")
     refresh(kg)
-    (kg.settings.data_dir / "mentions" / "settled.json").write_text(content)
+    path = kg.settings.data_dir / FILE
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
     put_text(kg, "law")
     report = refresh(kg)
     assert (report.graphs, report.quads_added) == (1, 0)
@@ -340,39 +343,34 @@ def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path, after: int
     kg.store.close()
 
 
-def test_what_a_killed_search_left_is_searched_again_when_the_names_have_changed_since(tmp_path: Path) -> None:
-    kg = opened(tmp_path / "data")
+def test_what_a_killed_search_left_is_searched_again_when_the_names_have_changed_since(kg: KnowledgeGraph) -> None:
     put_text(kg, "act", "Tides and solar energy.")
     put_concept(kg, "Q1", "tide")
     refresh(kg)
     put_concept(kg, "Q2", "solar energy")
-    book = kg.settings.data_dir / "mentions"
-    settled = (book / "settled.json").read_bytes()
+    state = kg.settings.data_dir / FILE
+    with State(kg.settings.data_dir) as opened_state:
+        Engine(kg.store, opened_state, Mentions(kg.store)).find_due()
+    killed = state.read_bytes()
     refresh(kg)
-    # As if it had been killed between the commit and the note that it is done.
-    (book / "settled.json").write_bytes(settled)
-    (book / "searching.log").write_text(f"{'0' * 64} 1\n{mint('graph', 'src', 'climate', 'act').value} abc\n")
+    state.write_bytes(killed)  # as if it had been killed between the commit and the record that it is done
     put_concept(kg, "Q2", None)
-    refresh(kg)
+    assert refresh(kg).graphs == 1
     assert words(kg) == [("act#p=0", "Q1", "Tides")]
-    kg.store.close()
 
 
-def test_the_log_of_a_search_is_read_up_to_where_it_ends(tmp_path: Path) -> None:
-    book = search_state.SearchState(tmp_path, "1")
-    table = search_state.Table(frozenset({("c", "label", "en", "tide")}))
-    one, two = NamedNode("graph:1"), NamedNode("graph:2")
-    book.begin(table, search_state.Known())
-    book.announce({one: "a"})
-    book.settle()
-    book.announce({two: "b"})
-    known = book.load_known(None, table)
-    assert (known.newer, known.doubtful) == ({one: "a"}, {two})
-    assert book.load_known(None, search_state.Table()).doubtful == {one, two}
-    book.close(table, {one: "a"}, 7)
-    assert book.load_settled(7) == search_state.Settled(table, {one: "a"}, 7)
-    assert book.load_settled(6) is None
-    assert json.loads((tmp_path / "settled.json").read_text())["generation"] == 7
+def test_a_state_of_another_store_counts_as_missing(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    put_text(kg, "act", "Tides.")
+    put_concept(kg, "Q1", "tide")
+    refresh(kg)
+    other = opened(tmp_path / "other")
+    put_text(other, "act", "Tides.")
+    put_text(other, "law", "Tides.")
+    put_concept(other, "Q1", "tide")
+    (tmp_path / "other" / FILE).write_bytes((kg.settings.data_dir / FILE).read_bytes())
+    assert refresh(other).graphs == 2
+    assert len(words(other)) == 2
+    other.store.close()
 
 
 NAMES = ("tide", "tidal power", "power", "bio-fuel", "CO2", "GHG")

@@ -1,0 +1,320 @@
+"""The engine of derivations after the commit: each graph of a kind has one derived graph, which follows its content.
+
+`Engine.find_due` finds the inputs that commits since the last run have touched, and those that a change of the table
+makes due (`AfterCommit.affected`), and records them; it reads no other graph. `Engine.run` computes due inputs in
+batches, commits their outputs with provenance, and records them as done. A killed or paused run is continued by the
+next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final, Generic, Protocol, TypeVar
+
+from pyoxigraph import Literal, NamedNode, Quad
+
+from kg.derivations.state import Finished, Known, Point, State
+from kg.provenance.load_records import RecordOrigin, Run
+from kg.sparql.terms import bind
+from kg.store.commits import commit_iri
+from kg.store.protocol import Describe, Store, named_node, select, term_text
+from kg.vocabulary import PROV_GRAPH
+
+Progress = Callable[[int, int | None, str], None]
+
+_COMMITS: Final = 500
+"""Maximum number of commits whose graphs are looked up. After more, the hashes of all inputs are compared."""
+_FEW_COMMITS: Final = 50
+"""Commits that touched no input are looked up again by the next run, which is faster than to record them."""
+_AT_ONCE: Final = 200
+_MOST_NAMED: Final = 2_000
+"""Maximum number of graphs whose hashes are looked up by name."""
+
+TOUCHED: Final = """
+SELECT ?commit ?graph WHERE {
+  VALUES ?commit { $commits } GRAPH $prov { ?commit kg:generation ?number }
+  OPTIONAL { GRAPH $prov { ?commit kg:touched ?graph } }
+}"""
+
+COMMITTED: Final = "SELECT ?time WHERE { GRAPH $prov { $commit prov:endedAtTime ?time } }"
+
+HASHES: Final = """
+SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
+
+HASHES_OF: Final = """
+SELECT ?graph ?hash WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph kg:contentSha256 ?hash } }"""
+
+Table = TypeVar("Table")
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The output for one input graph, its origin, and a value to remember of the input for `AfterCommit.affected`."""
+
+    quads: Sequence[Quad]
+    said: Sequence[tuple[NamedNode, Literal]] = ()
+    remembered: bytes | None = None
+
+
+class AfterCommit(Protocol[Table, Part]):
+    """A derivation after the commit, from graphs and a `Table` of other inputs, such as names that occur in all texts.
+
+    A `Part` names the part of an input that a change of the table concerns.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name in the state, in `kg status` and `kg derive`."""
+
+    @property
+    def version(self) -> str:
+        """A new version computes everything again."""
+
+    @property
+    def reads(self) -> Sequence[str]:
+        """How the names of input graphs begin."""
+
+    @property
+    def writes(self) -> str:
+        """How the names of output graphs begin."""
+
+    @property
+    def batch_quads(self) -> int:
+        """Quads from which a batch is committed."""
+
+    def get_output(self, source: NamedNode) -> NamedNode:
+        """Return the name of the output of an input."""
+
+    def load_table(self, saved: bytes | None, since: int) -> tuple[Table | None, Table]:
+        """Load the table that was saved at generation `since`, None if none was, and the current one."""
+
+    def save_table(self, table: Table) -> bytes:
+        """Write a table for `load_table`."""
+
+    def affected(
+        self, before: Table, after: Table, finished: Iterable[tuple[NamedNode, bytes | None]]
+    ) -> Mapping[NamedNode, Part | None]:
+        """Find the inputs among `finished` whose output may differ with another table, with the parts, None: all."""
+
+    def compute(self, due: Mapping[NamedNode, Part | None], table: Table) -> Iterator[tuple[NamedNode, Result]]:
+        """Compute the outputs of these inputs. It may end before the last one, to be continued by another run."""
+
+    def describe(
+        self, replace: dict[NamedNode, Sequence[Quad]], origins: dict[NamedNode, RecordOrigin], table: Table
+    ) -> tuple[Run, Describe]:
+        """Return the run that commits a batch, and its patch. Graphs that the outputs share can be added."""
+
+
+@dataclass(slots=True)
+class Due(Generic[Table, Part]):
+    """Due inputs with the hash of their content, those that the store no longer has, and the table."""
+
+    table: Table
+    hashes: dict[NamedNode, str]
+    gone: Sequence[NamedNode] = ()
+    parts: Mapping[NamedNode, Part | None] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The outcome of a run. `run` is the IRI of the run in ``graph/prov``, None if nothing was committed."""
+
+    run: str | None = None
+    graphs: int = 0
+    added: int = 0
+    removed: int = 0
+
+
+class Engine(Generic[Table, Part]):
+    """A derivation of a store."""
+
+    def __init__(self, store: Store, state: State, derivation: AfterCommit[Table, Part]) -> None:
+        self._store: Final = store
+        self._state: Final = state
+        self._derivation: Final = derivation
+
+    def find_due(self, *, full: bool = False) -> Due[Table, Part]:
+        """Find and record the due inputs; with `full`, all."""
+        derivation, state = self._derivation, self._state
+        point = read_point(self._store)
+        known = state.load(derivation.name)
+        reason = self._find_reason(known, full)
+        if known is None or reason is not None:
+            return self._begin(reason or "never derived", point)
+        before, table = derivation.load_table(known.compared, known.generation)
+        touched = find_touched(self._store, derivation.reads, known.generation, point.generation)
+        parts: Mapping[NamedNode, Part | None] = {}
+        current: dict[NamedNode, str] = {}
+        with state.writing():
+            if touched is None or touched:
+                current = load_hashes(self._store, derivation.reads, touched)
+                stored = state.load_hashes(derivation.name, touched)
+                state.mark_due(derivation.name, (each for each in current if each not in stored), "new")
+                changed = [each for each, digest in stored.items() if current.get(each) != digest]
+                state.mark_due(derivation.name, changed, "changed")
+            if before is None or before != table:
+                finished = state.iterate_finished(derivation.name)
+                parts = derivation.affected(table if before is None else before, table, finished)
+                state.mark_due(derivation.name, parts, "affected")
+            if touched != set() or before != table or point.generation - known.generation > _FEW_COMMITS:
+                compared = known.compared if before == table else derivation.save_table(table)
+                state.save(derivation.name, Known(derivation.version, point.generation, compared, point))
+        return self._load_due(table, parts, current)
+
+    def _find_reason(self, known: Known | None, full: bool) -> str | None:
+        """Find the reason why everything is due, None if it is not."""
+        if known is None:
+            return "never derived"
+        if known.version != self._derivation.version:
+            return "new version"
+        if read_time(self._store, known.latest.generation) != known.latest.committed:
+            return "another state of the store"  # as after the restoration of a backup
+        return "asked for" if full else None
+
+    def _begin(self, reason: str, point: Point) -> Due[Table, Part]:
+        """Record that everything is due. Outputs whose input is gone, perhaps before there was a state, are removed."""
+        derivation, state = self._derivation, self._state
+        _, table = derivation.load_table(None, 0)
+        inputs = load_hashes(self._store, derivation.reads)
+        right = {derivation.get_output(graph) for graph in inputs}
+        orphans = [graph for graph in load_hashes(self._store, [derivation.writes]) if graph not in right]
+        for start in range(0, len(orphans), _AT_ONCE):
+            self._commit(dict.fromkeys(orphans[start : start + _AT_ONCE], ()), {}, table, Outcome())
+        with state.writing():
+            state.remove(derivation.name, state.load_hashes(derivation.name).keys() - inputs.keys())
+            state.mark_due(derivation.name, inputs, reason)
+            known = Known(derivation.version, point.generation, derivation.save_table(table), point)
+            state.save(derivation.name, known)
+        return self._load_due(table, {}, inputs)
+
+    def _load_due(
+        self, table: Table, parts: Mapping[NamedNode, Part | None], known: Mapping[NamedNode, str]
+    ) -> Due[Table, Part]:
+        due = self._state.load_due(self._derivation.name)
+        others = load_hashes(self._store, self._derivation.reads, [graph for graph in due if graph not in known])
+        hashes = {**known, **others}
+        ordered = {graph: hashes[graph] for graph in due if graph in hashes}
+        return Due(table, ordered, [graph for graph in due if graph not in hashes], parts)
+
+    def run(self, due: Due[Table, Part], on_progress: Progress | None = None) -> Outcome:
+        """Compute and commit the outputs of due inputs."""
+        outcome = Outcome()
+        for start in range(0, len(due.gone), _AT_ONCE):
+            self._finish({graph: Result(()) for graph in due.gone[start : start + _AT_ONCE]}, due, outcome)
+        todo = {graph: due.parts.get(graph) for graph in due.hashes}
+        batch: dict[NamedNode, Result] = {}
+        size = 0
+        for graph, result in self._derivation.compute(todo, due.table):
+            batch[graph] = result
+            size += len(result.quads)
+            outcome.graphs += 1
+            if size >= self._derivation.batch_quads:
+                self._finish(batch, due, outcome)
+                batch, size = {}, 0
+            if on_progress is not None:
+                on_progress(outcome.graphs, len(todo), f"finding {self._derivation.name}")
+        self._finish(batch, due, outcome)
+        return outcome
+
+    def _finish(self, batch: Mapping[NamedNode, Result], due: Due[Table, Part], outcome: Outcome) -> None:
+        """Commit the outputs of a batch, then record its inputs as done."""
+        if not batch:
+            return
+        name, hashes = self._derivation.name, due.hashes
+        outputs = {graph: self._derivation.get_output(graph) for graph in batch}
+        replace = {outputs[graph]: result.quads for graph, result in batch.items()}
+        origins = {
+            outputs[graph]: RecordOrigin(hashes[graph], (), derived_from=[graph], said=result.said)
+            for graph, result in batch.items()
+            if graph in hashes
+        }
+        self._commit(replace, origins, due.table, outcome)
+        with self._state.writing():
+            self._state.remove(name, [graph for graph in batch if graph not in hashes])
+            done = {
+                graph: Finished(hashes[graph], result.remembered, due.parts.get(graph) is not None)
+                for graph, result in batch.items()
+                if graph in hashes
+            }
+            self._state.finish(name, done)
+            known = self._state.load(name)
+            if known is not None:
+                point = read_point(self._store)
+                self._state.save(name, Known(known.version, known.generation, known.compared, point))
+
+    def _commit(
+        self,
+        replace: dict[NamedNode, Sequence[Quad]],
+        origins: dict[NamedNode, RecordOrigin],
+        table: Table,
+        outcome: Outcome,
+    ) -> None:
+        run, describe = self._derivation.describe(replace, origins, table)
+        commit = self._store.commit(replace, describe)
+        if any(change.content_sha256 is not None for change in commit.changes):
+            outcome.run = run.iri.value
+        outcome.added += commit.added
+        outcome.removed += commit.removed
+
+
+def is_finished(store: Store, state: State, name: str, version: str, digest: bytes) -> bool:
+    """Whether the outputs of a derivation of one whole follow from inputs with this digest."""
+    known = state.load(name)
+    return (
+        known is not None
+        and (known.version, known.compared) == (version, digest)
+        and read_time(store, known.latest.generation) == known.latest.committed
+    )
+
+
+def finish(store: Store, state: State, name: str, version: str, digest: bytes) -> None:
+    """Record that the outputs of a derivation of one whole follow from inputs with this digest."""
+    point = read_point(store)
+    state.save(name, Known(version, point.generation, digest, point))
+
+
+def read_point(store: Store) -> Point:
+    """Read the last commit of a store."""
+    generation = store.statistics().generation
+    return Point(generation, read_time(store, generation))
+
+
+def read_time(store: Store, generation: int) -> str:
+    """Read the time of a commit; empty if the store has none of this generation."""
+    rows = select(store.query, bind(COMMITTED, prov=PROV_GRAPH, commit=commit_iri(generation)))
+    return next((term_text(row["time"]) for row in rows), "")
+
+
+def find_touched(store: Store, reads: Sequence[str], since: int, until: int) -> set[NamedNode] | None:
+    """Find the graphs whose names begin as `reads` that commits after `since` touched; None if that is not known."""
+    if until - since > _COMMITS or until < since:
+        return None
+    commits = [commit_iri(number) for number in range(since + 1, until + 1)]
+    if not commits:
+        return set()
+    found = select(store.query, bind(TOUCHED, prov=PROV_GRAPH, commits=commits)).rows
+    if len({commit for commit, _ in found}) < len(commits):
+        return None
+    return {graph for _, graph in found if isinstance(graph, NamedNode) and graph.value.startswith(tuple(reads))}
+
+
+def load_hashes(
+    store: Store, reads: Sequence[str], graphs: Collection[NamedNode] | None = None
+) -> dict[NamedNode, str]:
+    """Load the stored graphs whose names begin as `reads`, or those of them in `graphs`, with their content hashes."""
+    found: dict[NamedNode, str] = {}
+    if graphs is not None and len(graphs) <= _MOST_NAMED:
+        waiting = iter(graphs)
+        while part := list(islice(waiting, _AT_ONCE)):
+            for row in select(store.query, bind(HASHES_OF, prov=PROV_GRAPH, graphs=part)):
+                found[named_node(row["graph"])] = term_text(row["hash"])
+        return found
+    for prefix in reads:
+        for row in select(store.query, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(prefix))):
+            graph = named_node(row["graph"])
+            if graphs is None or graph in graphs:
+                found[graph] = term_text(row["hash"])
+    return found

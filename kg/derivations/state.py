@@ -1,0 +1,188 @@
+"""The state of all derivations of a data directory, in one SQLite file.
+
+Of each derivation it has the last commit that was looked at, the *table* that it compared with last, such as the names
+of all concepts, and of each input graph the content that its output follows from, or why it is due. Due inputs are
+recorded before anything is computed, together with the table, and outputs after their commit. So a kill at any time
+leaves outputs that are computed again, and never one that is taken for current. Without the file everything is due
+once, which commits nothing that is stored already.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+from pyoxigraph import NamedNode
+
+from kg.errors import StoreError
+
+log = logging.getLogger(__name__)
+
+FILE: Final = "derivations.sqlite"
+FORMER: Final = ("mentions",)
+"""Folders with the state that earlier versions kept, which are removed."""
+_DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+_WAIT_S: Final = 60.0
+_TABLES: Final = """
+PRAGMA secure_delete = ON;
+CREATE TABLE IF NOT EXISTS derivations (
+  name TEXT PRIMARY KEY, version TEXT NOT NULL, generation INTEGER NOT NULL, compared BLOB NOT NULL,
+  latest INTEGER NOT NULL, committed TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS inputs (
+  derivation TEXT NOT NULL, graph TEXT NOT NULL, hash TEXT, due TEXT, remembered BLOB, PRIMARY KEY (derivation, graph));
+CREATE INDEX IF NOT EXISTS due_inputs ON inputs (derivation, graph) WHERE due IS NOT NULL;
+"""
+_LOAD: Final = "SELECT version, generation, compared, latest, committed FROM derivations WHERE name = ?"
+_KEEP: Final = "INSERT OR REPLACE INTO derivations VALUES (?, ?, ?, ?, ?, ?)"
+_MARK: Final = """
+INSERT INTO inputs (derivation, graph, due) VALUES (?, ?, ?)
+ON CONFLICT (derivation, graph) DO UPDATE SET due = excluded.due"""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A commit of the store: its generation and time, which no other store has together."""
+
+    generation: int
+    committed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A derivation as of its last run: the generation up to which the changes of the store are known."""
+
+    version: str
+    generation: int
+    compared: bytes
+    latest: Point
+    """The last commit of the store when the state was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An input whose output is stored: the hash of its content, and the value that the derivation remembers.
+
+    `keeps`: only a part of the input was read, so that everything is remembered that was before.
+    """
+
+    hash: str
+    remembered: bytes | None = None
+    keeps: bool = False
+
+
+class State:
+    """The open file. If it is damaged it is removed, so that everything is due; StoreError if that is found in use."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._path: Final = data_dir / FILE
+        for name in FORMER:
+            if (data_dir / name).exists():
+                shutil.rmtree(data_dir / name)
+        try:
+            self._database = self._open()
+        except sqlite3.DatabaseError as error:
+            self._remove_damaged(error)
+            self._database = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        database = sqlite3.connect(self._path, isolation_level=None, timeout=_WAIT_S)
+        try:
+            database.executescript(_TABLES)
+        except sqlite3.DatabaseError:
+            database.close()
+            raise
+        return database
+
+    def _remove_damaged(self, error: sqlite3.DatabaseError) -> None:
+        if error.sqlite_errorcode not in _DAMAGED:
+            raise StoreError(f"{self._path} cannot be used: {error}.") from error
+        log.warning("%s is damaged and is removed: everything derived is computed again.", self._path)
+        self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        self._database.close()
+        if isinstance(error, sqlite3.DatabaseError):
+            self._remove_damaged(error)
+            raise StoreError(f"{self._path} was damaged and is removed. Run the command again.") from error
+
+    def load(self, name: str) -> Known | None:
+        """Load the last run of a derivation; None if it has never run."""
+        row = self._database.execute(_LOAD, (name,)).fetchone()
+        return None if row is None else Known(row[0], row[1], row[2], Point(row[3], row[4]))
+
+    def save(self, name: str, known: Known) -> None:
+        """Record a run of a derivation."""
+        latest = known.latest
+        self._database.execute(
+            _KEEP, (name, known.version, known.generation, known.compared, latest.generation, latest.committed)
+        )
+
+    def load_hashes(self, name: str, graphs: Iterable[NamedNode] | None = None) -> dict[NamedNode, str | None]:
+        """Load the inputs among `graphs`, None: all, each with the hash of the content that its output follows from."""
+        query = "SELECT graph, hash FROM inputs WHERE derivation = ?"
+        if graphs is None:
+            return {NamedNode(graph): digest for graph, digest in self._database.execute(query, (name,))}
+        found: dict[NamedNode, str | None] = {}
+        for graph in graphs:
+            row = self._database.execute(f"{query} AND graph = ?", (name, graph.value)).fetchone()
+            if row is not None:
+                found[graph] = row[1]
+        return found
+
+    def load_due(self, name: str) -> dict[NamedNode, str]:
+        """Load the inputs that are due, each with the reason."""
+        query = "SELECT graph, due FROM inputs WHERE derivation = ? AND due IS NOT NULL ORDER BY graph"
+        return {NamedNode(graph): due for graph, due in self._database.execute(query, (name,))}
+
+    def iterate_finished(self, name: str) -> Iterator[tuple[NamedNode, bytes | None]]:
+        """Yield the inputs that are not due, with the value that the derivation remembers of each."""
+        query = "SELECT graph, remembered FROM inputs WHERE derivation = ? AND due IS NULL"
+        return ((NamedNode(graph), remembered) for graph, remembered in self._database.execute(query, (name,)))
+
+    def mark_due(self, name: str, graphs: Iterable[NamedNode], reason: str) -> None:
+        """Record that inputs are due, for a reason."""
+        self._database.executemany(_MARK, ((name, graph.value, reason) for graph in graphs))
+
+    def finish(self, name: str, done: Mapping[NamedNode, Finished]) -> None:
+        """Record inputs that are done."""
+        self._database.executemany(
+            "UPDATE inputs SET hash = ?, due = NULL, remembered = CASE WHEN ? THEN remembered ELSE ? END "
+            "WHERE derivation = ? AND graph = ?",
+            ((each.hash, each.keeps, each.remembered, name, graph.value) for graph, each in done.items()),
+        )
+
+    def remove(self, name: str, graphs: Iterable[NamedNode]) -> None:
+        """Remove inputs that the store no longer has, and whose output is removed."""
+        self._database.executemany(
+            "DELETE FROM inputs WHERE derivation = ? AND graph = ?", ((name, graph.value) for graph in graphs)
+        )
+
+    def count_due(self) -> dict[str, dict[str, int]]:
+        """Count the inputs that are due, by derivation and reason."""
+        found: dict[str, dict[str, int]] = {
+            name: {} for (name,) in self._database.execute("SELECT name FROM derivations")
+        }
+        query = "SELECT derivation, due, COUNT(*) FROM inputs WHERE due IS NOT NULL GROUP BY derivation, due"
+        for name, reason, count in self._database.execute(query):
+            found.setdefault(name, {})[reason] = count
+        return found
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Write all that is written meanwhile in one step."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
