@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from glob import has_magic
@@ -75,7 +75,7 @@ class FoundFiles:
         return sum(map(len, self.files.values()))
 
 
-def list_allowed(roots: Sequence[Path], argument: str, texts: Sequence[str], endings: Sequence[str]) -> FoundFiles:
+def list_allowed(roots: Sequence[Path], argument: str, texts: Sequence[str], endings: Collection[str]) -> FoundFiles:
     """List the files at some paths: files, folders with all that is below them, and glob patterns.
 
     Links to folders are not followed, and hidden files and folders are left out. A path that is not allowed, does not
@@ -111,7 +111,7 @@ def list_allowed(roots: Sequence[Path], argument: str, texts: Sequence[str], end
 
 
 def _add_matches(
-    found: FoundFiles, roots: Sequence[Path], argument: str, text: str, endings: Sequence[str], budget: list[int]
+    found: FoundFiles, roots: Sequence[Path], argument: str, text: str, endings: Collection[str], budget: list[int]
 ) -> None:
     parts = PurePosixPath(text).parts
     if ".." in parts:
@@ -125,7 +125,7 @@ def _add_matches(
 
 
 def _add_all(
-    found: FoundFiles, root: Path, folder: Path, pattern: Sequence[str], endings: Sequence[str], budget: list[int]
+    found: FoundFiles, root: Path, folder: Path, pattern: Sequence[str], endings: Collection[str], budget: list[int]
 ) -> None:
     """Add the files below `folder` that match `pattern`, except links out of `root`."""
     for path in _walk(folder, budget):

@@ -103,6 +103,11 @@ def join_first(names: Sequence[str], most: int, separator: str = ", ") -> str:
     return separator.join(names[:most]) + (f" and {more} more" if more > 0 else "")
 
 
+def list_or(names: Sequence[str]) -> str:
+    """List names as alternatives: ``a, b or c``."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def describe_unread(counts: Mapping[str, int], endings: Iterable[str]) -> str:
     """Describe the files that are not read, by the ends of their names, where files with other `endings` are."""
     found = ", ".join(f"{ending or 'no ending'} ({counts[ending]:,})" for ending in sorted(counts))

@@ -53,7 +53,7 @@ from loaders.model import (
 )
 from loaders.quarantine import Quarantine
 from loaders.readers import excerpts
-from loaders.readers.locations import FORMATS, Fetch, File, Located, Unread, find_files, find_in_folder
+from loaders.readers.locations import Fetch, File, Located, Unread, find_files, find_in_folder
 from loaders.record_identities import Identities, display_name, location_text
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ class Loader:
     domain: str
     version: str
     read: Callable[[Sequence[File]], Iterator[Item]]
-    formats: Sequence[str] = FORMATS
+    formats: Sequence[str] = ()
     """Extensions of the files that it reads."""
     config: Mapping[str, str] = field(default_factory=dict)
     """Configuration that the provenance of a run records."""

@@ -5,9 +5,9 @@ The modules of a domain are imported when its source is loaded, so that loading 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,8 @@ from kg.search.index_sync import Progress
 from kg.settings import Settings
 from kg.text import quoted
 from loaders import dispatch, pipeline
+from loaders.file_formats import TABLES
+from loaders.load_options import EARLIER_NAMES, OPTIONS, SOURCES, list_options
 from loaders.load_report import LoadReport
 from loaders.pipeline import Loader, Options
 
@@ -28,14 +30,6 @@ if TYPE_CHECKING:
     from loaders.files.graph.moves import Moves
     from loaders.files.graph.watched_folder import Part
     from loaders.hansard.identifiers import Identifiers
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A source: the function that configures its loader, and the names of its options."""
-
-    configure: Callable[[Settings, Options], Loader]
-    options: Sequence[str] = ()
 
 
 def _renew_links(kg: KnowledgeGraph, on_progress: Progress | None) -> None:
@@ -49,7 +43,12 @@ def _climate(given: Settings, options: Options) -> Loader:
     from loaders.readers.places import merge_place
 
     return Loader(
-        climate_policy.DOMAIN, climate_policy.VERSION, climate_policy.read, merge=merge_place, refresh=_renew_links
+        climate_policy.DOMAIN,
+        climate_policy.VERSION,
+        climate_policy.read,
+        TABLES,
+        merge=merge_place,
+        refresh=_renew_links,
     )
 
 
@@ -108,7 +107,7 @@ def _load_contradicted(kg: KnowledgeGraph, report: LoadReport) -> None:
     load_contradicted(
         kg,
         report,
-        LOADERS["parliament"].options,
+        list_options("parliament"),
         lambda kg, paths, options, known: pipeline.load(kg, _hansard(kg.settings, options, known), paths),
     )
 
@@ -196,15 +195,15 @@ def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loa
     )
 
 
-LOADERS: Final = {
-    "climate": Source(_climate),
-    "wikibase": Source(_wikibase, ("base",)),
-    "parliament": Source(_hansard, ("chamber", "date", "jurisdiction")),
-    "hansard": Source(_hansard, ("chamber", "date", "jurisdiction")),  # the earlier name, which also names the graphs
-    "members": Source(_members, ("chamber", "jurisdiction", "mapping")),
-    "zoning": Source(_zoning, ("municipality", "state", "mapping")),
-    "files": Source(_files, ("collection", "tags")),
+LOADERS: Final[Mapping[str, Callable[[Settings, Options], Loader]]] = {
+    "climate": _climate,
+    "wikibase": _wikibase,
+    "parliament": _hansard,
+    "members": _members,
+    "zoning": _zoning,
+    "files": _files,
 }
+"""The functions that configure the loaders of `loaders.load_options.SOURCES`."""
 
 
 def build_loader(source: str, given: Settings, options: Options | None = None) -> Loader:
@@ -212,18 +211,19 @@ def build_loader(source: str, given: Settings, options: Options | None = None) -
 
     Raises InvalidInputError for an unknown source or an option that the source does not have.
     """
-    found = LOADERS.get(source)
-    if found is None:
-        raise InvalidInputError(f"Unknown source {quoted(source)}. Available: {', '.join(LOADERS)}.")
+    configure = LOADERS.get(EARLIER_NAMES.get(source, source))
+    if configure is None:
+        raise InvalidInputError(f"Unknown source {quoted(source)}. Available: {', '.join(SOURCES)}.")
+    own = list_options(source)
     for name in options or ():
-        if name not in found.options:
-            takers = [each for each, other in LOADERS.items() if name in other.options]
-            own = ", ".join(f"--{each}" for each in found.options) or "none"
+        if name not in own:
+            takers = OPTIONS[name].sources if name in OPTIONS else ()
             raise InvalidInputError(
-                f"Option --{name} is not valid for source {quoted(source)}. "
-                f"Sources with this option: {', '.join(takers) or 'none'}. Options of {source}: {own}."
+                f"Option --{name} is not valid for source {quoted(source)}. Sources with this option: "
+                f"{', '.join(takers) or 'none'}. "
+                f"Options of {source}: {', '.join(f'--{each}' for each in own) or 'none'}."
             )
-    return replace(found.configure(given, options or {}), name=source)
+    return replace(configure(given, options or {}), name=source)
 
 
 def load_changed(kg: KnowledgeGraph, part: Part, *, on_progress: Progress | None = None) -> list[str]:

@@ -15,9 +15,9 @@ from pydantic_core import PydanticUndefined
 from kg import errors
 from kg.cli.main import app
 from kg.provenance.permissions import FAMILIES
-from kg.server.instructions import MOUNTS
 from kg.settings import Settings
 from kg.tools.calls import SHARED
+from kg.tools.mounts import MOUNTS
 from kg.tools.registry import TOOLS, mounted
 from kg.vocabulary import BASE
 from loaders.climate.layouts import BODY, HEAD, LAYOUTS
@@ -174,9 +174,9 @@ def pages() -> list[Path]:
 
 def tool_groups() -> Iterator[tuple[str, str, str]]:
     """Yield each path that serves tools over MCP, with their number and names."""
-    for path, tags in MOUNTS.items():
-        names = [tool.alias for tool in mounted(tags)]
-        yield f"`{path}`", str(len(names)), ", ".join(f"`{name}`" for name in names) if tags else "all of the above"
+    for path, mount in MOUNTS.items():
+        names = [f"`{tool.alias}`" for tool in mounted(mount.tags)]
+        yield f"`{path}`", str(len(names)), ", ".join(names) if mount.tags else "all of the above"
 
 
 if __name__ == "__main__":

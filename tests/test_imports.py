@@ -71,7 +71,7 @@ PIPELINE = {
 """The root modules of loaders. Only `sources`, the composition root, imports the domains."""
 SOURCES_KNOWN_TO = {"quarantine_retry"}
 """The modules of loaders that look up the loader of a source; all others are given one."""
-SHARED_BY_DOMAINS = {"model", "readers", "citations"}
+SHARED_BY_DOMAINS = {"file_formats", "model", "readers", "citations"}
 READ_ALL_DOMAINS = {"languages", "mentions"}
 MATCHING = ("loaders.mentions.matcher.", "loaders.mentions.label_variants.", "loaders.mentions.tokens.")
 """The pure matcher of names, which domains may use too."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, suppress
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -22,10 +22,17 @@ from kg.cli import backups, docs, models, output, quarantine, summaries, validat
 from kg.cli.output import AsJson
 from kg.errors import IndexUnavailableError
 from kg.settings import settings_for
-from kg.text import list_first, to_single_line
+from kg.text import list_first, list_or, to_single_line
+from kg.tools.mounts import NAMES
+from loaders.load_options import EARLIER_NAMES, OPTIONS, SOURCES
 
 if TYPE_CHECKING:
     from kg.cli.connection import Connection
+
+    Source: TypeAlias = str
+    Mount: TypeAlias = str
+else:  # choices, which a shell completes
+    Source, Mount = Literal[(*SOURCES, *EARLIER_NAMES)], Literal[tuple(NAMES)]
 
 app = typer.Typer(
     name="kg",
@@ -39,11 +46,6 @@ app.add_typer(models.app, name="models")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(summaries.app, name="summaries")
 app.command("docs", epilog=output.examples("kg docs climate"))(docs.docs)
-
-Source = Literal["climate", "parliament", "members", "zoning", "files", "wikibase", "hansard"]
-"""The sources that `kg load` reads (`loaders.sources.LOADERS`)."""
-Mount = Literal["core", "climate", "parliament", "zoning", "documents", "wikidata", "sparql", "research", "all"]
-"""The names of the mounts of tools (`kg.server.instructions.MOUNTS`)."""
 
 DataDir = Annotated[
     Path | None,
@@ -105,10 +107,15 @@ def _connect(
         "kg load files notes --collection handbook",
     )
 )
+@output.with_options(OPTIONS)
 @output.reported
 def load(
     source: Annotated[
-        Source, typer.Argument(metavar="SOURCE", help="climate, wikibase, parliament, members, zoning or files.")
+        Source,
+        typer.Argument(
+            metavar="SOURCE",
+            help=f"{list_or(SOURCES)}.",
+        ),
     ],
     paths: Annotated[
         list[str],
@@ -129,48 +136,8 @@ def load(
             "--replace-newer", help="Replace stored records that are newer, by revision or date. Default: skip them."
         ),
     ] = False,
-    base: Annotated[
-        str | None,
-        typer.Option("--base", metavar="WIKIBASE", help="Wikibase of the items: climate, wikidata or a URL."),
-    ] = None,
-    chamber: Annotated[
-        str | None,
-        typer.Option("--chamber", metavar="CHAMBER", help="Chamber of speeches that do not name it."),
-    ] = None,
-    date: Annotated[
-        str | None, typer.Option("--date", metavar="DATE", help="Date of speeches that have none: YYYY-MM-DD.")
-    ] = None,
-    jurisdiction: Annotated[
-        str | None,
-        typer.Option(
-            "--jurisdiction", metavar="CODE", help="Country or region whose parliament a table is of: AUS, NZL, GB-SCT."
-        ),
-    ] = None,
-    municipality: Annotated[
-        str | None, typer.Option("--municipality", metavar="NAME", help="Municipality of a code or table.")
-    ] = None,
-    state: Annotated[
-        str | None, typer.Option("--state", metavar="STATE", help="State of the municipality: two letters or the name.")
-    ] = None,
-    mapping: Annotated[
-        str | None,
-        typer.Option(
-            "--mapping", metavar="FILE", help="TOML file that maps the columns of a table of districts or members."
-        ),
-    ] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option("--collection", metavar="NAME", help="Collection of files. Default: the name of their folder."),
-    ] = None,
-    tags: Annotated[
-        str | None,
-        typer.Option(
-            "--tags",
-            metavar="TAG,TAG",
-            help="Tags of files, added to those that they state. They replace those of earlier loads.",
-        ),
-    ] = None,
     as_json: AsJson = False,
+    **options: str | None,
 ) -> None:
     """Load a source. Records are validated, committed and indexed; unchanged records are skipped."""
     from kg.cli.connection import resolve_for_server
@@ -179,11 +146,10 @@ def load(
     with _connect(data_dir, create=True) as graph, output.progress(f"loading {source}") as advance:
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait, "replace_newer": replace_newer}
-        options = {"base": base, "chamber": chamber, "date": date, "municipality": municipality, "state": state}
-        options |= {"collection": collection, "tags": tags, "jurisdiction": jurisdiction}
-        if mapping is not None:
-            options["mapping"] = mapping if graph.local else resolve_for_server(mapping)
-        done = graph.call("load", asked | options, advance)
+        given = {name: value for name, value in options.items() if value is not None}
+        if "mapping" in given and not graph.local:
+            given["mapping"] = resolve_for_server(given["mapping"])
+        done = graph.call("load", asked | {"options": given}, advance)
         if not graph.local:  # the log lines of the load went to the log of the server
             for message in [*done["layouts"], *list_first(done["warnings"], SHOWN_WARNINGS, "warnings")]:
                 output.say(f"kg: {to_single_line(message)}")
@@ -660,7 +626,7 @@ def serve(
         typer.Option(
             "--mount",
             metavar="NAME",
-            help="Tools for stdio: core, climate, parliament, zoning, documents, wikidata, sparql, research or all.",
+            help=f"Tools for stdio: {list_or([*NAMES])}.",
         ),
     ] = "core",
     data_dir: DataDir = None,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import json
 import logging
 import os
@@ -27,6 +28,7 @@ from typer.models import OptionInfo
 
 from kg.errors import InvalidInputError, QuadciteError
 from kg.text import escape_controls
+from loaders.load_options import Option
 
 FAILURE: Final = 1
 USAGE: Final = 2
@@ -87,6 +89,29 @@ def report_errors(exit_code: int) -> Callable[[Callable[P, None]], Callable[P, N
 def reported(command: Callable[P, None]) -> Callable[P, None]:
     """Decorate a command so that a QuadciteError ends it with a message and exit code 1, or 2 for invalid input."""
     return report_errors(FAILURE)(command)
+
+
+def with_options(options: Mapping[str, Option]) -> Callable[[Callable[P, None]], Callable[P, None]]:
+    """Decorate a command that takes keywords, so that each of `options` is one, a text or None."""
+
+    def decorate(command: Callable[P, None]) -> Callable[P, None]:
+        signature = inspect.signature(command, eval_str=True)
+        own = [each for each in signature.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        added = [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[
+                    str | None, typer.Option(f"--{name}", metavar=option.metavar, help=option.description)
+                ],
+            )
+            for name, option in options.items()
+        ]
+        setattr(command, "__signature__", signature.replace(parameters=[*own, *added]))  # noqa: B010 -- mypy knows none
+        return command
+
+    return decorate
 
 
 def _settings_message(error: ValidationError) -> str:

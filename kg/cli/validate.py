@@ -176,11 +176,11 @@ def _open_bundle() -> Iterator[Check]:
     """Validate the ontology, shapes, fixtures and sample data that ship with kg."""
     from kg import bundle
     from kg.shacl.self_check import check_bundle
-    from loaders import sources
+    from loaders.load_options import EARLIER_NAMES, SOURCES
 
     checked, faults = check_bundle()
     check = Check(faults, checked)
-    for source in sources.LOADERS:
+    for source in (*SOURCES, *EARLIER_NAMES):
         if (folder := bundle.folder("fixtures") / source).is_dir():  # sources with two names have one folder
             check = _join_checks(check, _try_load([str(folder)], source))
     yield check
@@ -302,23 +302,23 @@ def _separate_files(places: Iterable[str], source: str | None = None) -> tuple[l
     if source is not None:
         return [], list(places)
     from kg.shacl.rdf_files import FORMATS, IN_FOLDERS, STDIN, expand_paths
-    from loaders.readers import locations
+    from loaders.file_formats import TABLES
 
     rdf: list[str] = []
     tables: list[str] = []
     for place in places:
         path = Path(place)
         if not path.is_dir():
-            is_table = place != STDIN and path.suffix.lower() in set(locations.FORMATS) - set(FORMATS)
+            is_table = place != STDIN and path.suffix.lower() in set(TABLES) - set(FORMATS)
             (tables if is_table else rdf).append(place)
             continue
         endings = {file.suffix.lower() for file in path.rglob("*") if file.is_file()}
         if not endings.isdisjoint(IN_FOLDERS):
             rdf.append(place)
-        if not endings.isdisjoint(locations.FORMATS):
+        if not endings.isdisjoint(TABLES):
             tables.append(place)
         elif endings.isdisjoint(IN_FOLDERS):
-            known = ", ".join((*IN_FOLDERS, *locations.FORMATS))
+            known = ", ".join((*IN_FOLDERS, *TABLES))
             raise typer.BadParameter(f"{place}: no supported file in this folder. Supported extensions: {known}.")
     return expand_paths(rdf), tables
 

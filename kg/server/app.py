@@ -51,7 +51,6 @@ from kg.server.connection_limits import LimitedProtocol
 from kg.server.endpoint import Endpoint
 from kg.server.fair_limiter import compute_call_s
 from kg.server.http_server import GRACE_S, Server, address_of, build_logging, listen, signals_that_return
-from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.pages import workbench
 from kg.server.pages.site import Site, problem_page
@@ -63,6 +62,7 @@ from kg.server.sessions import Sessions
 from kg.settings import Settings
 from kg.shacl.process import PLACES
 from kg.store.lock import find_holder
+from kg.tools.mounts import MOUNTS, find_mount
 from kg.tools.schema.schema_measurement import measuring
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
@@ -249,7 +249,7 @@ def serve(
     The transport ``stdio`` serves one MCP client on standard input and output: through the server that holds `data_dir`
     if there is one, else in this process, which also serves commands and other clients on a free loopback port. Raises
     InvalidInputError for an unusable address, and what `KnowledgeGraph.open` raises. `mount` selects the tools of that
-    client: the name of a path in `MOUNTS`, such as climate, or core.
+    client: a name in `kg.tools.mounts.NAMES`.
     """
     interruption.sweep_temporary_folders()
     stdio = transport == "stdio"

@@ -41,7 +41,7 @@ from kg.retrieval.token_budget import to_json
 from kg.server.auth import ACTOR, get_peer
 from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
 from kg.server.fair_limiter import CALL_S, FairLimiter
-from kg.server.instructions import MOUNTS, build_instructions, name_mounts
+from kg.server.instructions import build_instructions, name_mounts
 from kg.server.problem_details import fault
 from kg.settings import Settings
 from kg.text import quoted
@@ -50,6 +50,7 @@ from kg.tools.calls import Command, Kind, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import hub_datasets, sources
 from kg.tools.entities.entity_quads import load_entity
+from kg.tools.mounts import MOUNTS
 from kg.tools.registry import mounted
 
 T = TypeVar("T")
@@ -421,7 +422,7 @@ _FRAME: Final = frozenset({"notes", "names", "next_offset", "explain"})
 def build_mcp(kg: KnowledgeGraph, path: str = "/mcp/all", threads: ToolThreads | None = None) -> FastMCP:
     """Build the server of the mount at `path`, a key of `MOUNTS`."""
     threads = threads or ToolThreads(kg)
-    listed = {list_as(tool, kg.settings): tool for tool in mounted(MOUNTS[path])}
+    listed = {list_as(tool, kg.settings): tool for tool in mounted(MOUNTS[path].tags)}
     names = list(listed)
     server: FastMCP = FastMCP(
         "Quadcite",

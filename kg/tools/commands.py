@@ -98,22 +98,12 @@ def load(
     prune: bool = False,
     wait: bool = False,
     replace_newer: bool = False,
-    base: str | None = None,
-    chamber: str | None = None,
-    date: str | None = None,
-    jurisdiction: str | None = None,
-    municipality: str | None = None,
-    state: str | None = None,
-    mapping: str | None = None,
-    collection: str | None = None,
-    tags: str | None = None,
+    options: dict[str, str] | None = None,
 ) -> Document:
     """Load a source (`kg.loading.load`); with `replace_newer` also records that are older than the stored ones.
 
-    The arguments from `base` on are options of single sources.
+    `options` are those of the source (`loaders.load_options.OPTIONS`).
     """
-    options = {"base": base, "chamber": chamber, "date": date, "jurisdiction": jurisdiction}
-    options |= {"municipality": municipality, "state": state}
     with updating(kg):
         return loading.load(
             kg,
@@ -123,10 +113,7 @@ def load(
             prune=prune,
             wait=wait,
             replace_newer=replace_newer,
-            mapping=mapping,
-            collection=collection,
-            tags=tags,
-            **options,
+            **(options or {}),
         )
 
 

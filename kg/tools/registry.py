@@ -25,6 +25,7 @@ from kg.tools.concepts import mentions, neighbors
 from kg.tools.documents import entities, hybrid
 from kg.tools.documents import ingest as files
 from kg.tools.documents import status as ingestion
+from kg.tools.mounts import CLIMATE, CORE, DOCUMENTS, PARLIAMENT, RESEARCH, SPARQL, WIKIDATA, ZONING
 from kg.tools.parliament import ingest, speakers, speeches, votes
 from kg.tools.parliament import search as speech_search
 from kg.tools.schema import describe_schema as schema_levels
@@ -43,15 +44,6 @@ from kg.tools.zoning import provisions, reading_tasks, topic_search
 from kg.tools.zoning import sections as zoning_sections
 from kg.tools.zoning import summaries as zoning_summaries
 from kg.vocabulary import GENERATED, SOURCED
-
-CORE: Final = "core"
-CLIMATE: Final = "climate"
-PARLIAMENT: Final = "parliament"
-ZONING: Final = "zoning"
-DOCUMENTS: Final = "documents"
-WIKIDATA: Final = "wikidata"
-SPARQL: Final = "sparql"
-RESEARCH: Final = "research"
 
 RECORDS: Final = (SOURCED, SHARED)
 """The families of graphs that tools write which store records."""

@@ -19,6 +19,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.text import HEADING_SEPARATOR, name_or_quote, quoted
 from kg.vocabulary import DCTERMS, KG, SCHEMA, SOURCED, XSD, mint, mint_span, sha256
+from loaders.file_formats import DOCUMENTS
 from loaders.files.chunking import Chunk, split_file
 from loaders.files.extraction.gazetteer import count_names
 from loaders.files.near_duplicates import NearDuplicates, Original, Place, describe_text
@@ -38,21 +39,7 @@ DOMAIN: Final = "files"
 VERSION: Final = "5"
 """Version of the records that this package builds. A new version loads every record again."""
 
-MEDIA_TYPES: Final[Mapping[str, str]] = {
-    ".md": "text/markdown",
-    ".markdown": "text/markdown",
-    ".mdx": "text/mdx",
-    ".rst": "text/x-rst",
-    ".ipynb": "application/x-ipynb+json",
-    ".txt": "text/plain",
-    ".html": "text/html",
-    ".htm": "text/html",
-    ".pdf": "application/pdf",
-    ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
-    ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
-FORMATS: Final = tuple(MEDIA_TYPES)
+FORMATS: Final = tuple(DOCUMENTS)
 GRAPHS: Final = f"{SOURCED}{DOMAIN}/"
 """Start of the graphs of files. The rest is that of the file's IRI."""
 
@@ -316,7 +303,7 @@ def build_record(
         (KG.collection, Literal(key[0])),
         (KG.path, Literal("/".join(key[1:]))),
         (KG.mtime, Literal(stamp, datatype=XSD.dateTime)),
-        (SCHEMA.encodingFormat, Literal(MEDIA_TYPES[file.path.suffix.lower()])),
+        (SCHEMA.encodingFormat, Literal(DOCUMENTS[file.path.suffix.lower()])),
         (KG.length, Literal(len(found.text))),
         (KG.textSha256, Literal(sha256(found.text))),
         *((DCTERMS.subject, Literal(tag)) for tag in dict.fromkeys((*found.tags, *facts.tags))),

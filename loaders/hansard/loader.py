@@ -9,10 +9,12 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from kg.errors import InvalidInputError, RecordError, SourceError
+from loaders.file_formats import MARKUP, SPEECHES, TABLES
 from loaders.hansard import sitting_xml, speech_tables
 from loaders.hansard.identifiers import Identifiers
 from loaders.hansard.parlamint_corpus import CorpusReader, Findings, is_parlamint
@@ -29,10 +31,8 @@ DOMAIN: Final = "hansard"
 VERSION: Final = "9"
 """Version of the records that this package builds. A new version loads every record again."""
 
-_TABLES: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".json", ".xlsx")
-_MARKUP: Final = (".xml", ".sgml", ".sgm")
-FORMATS: Final = (*_TABLES, *_MARKUP)
-WHOLE: Final = (".json", *_MARKUP)
+FORMATS: Final = (*chain(*SPEECHES.values()),)
+WHOLE: Final = (".json", *MARKUP)
 """Extensions of the files that are read as a whole."""
 
 Item = SourceGraph | Rejection | Notice
@@ -72,7 +72,7 @@ class Reading:
         corpora: list[File] = []
         for file in files:
             try:
-                if file.path.suffix.lower() in _TABLES:
+                if file.path.suffix.lower() in (*TABLES, ".json"):
                     yield from speech_tables.read(DOMAIN, file, self.given, self.identifiers)
                 elif is_parlamint(file.path):
                     corpora.append(file)
@@ -110,7 +110,7 @@ def cut_records(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
     Raises SourceError if the file cannot be read or has no such record.
     """
     ending = path.suffix.lower()
-    if ending in _MARKUP:
+    if ending in MARKUP:
         for target in wanted:
             shutil.copyfile(path, target)
     elif ending == ".json":

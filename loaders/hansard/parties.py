@@ -22,6 +22,8 @@ from pyoxigraph import NamedNode, RdfFormat, Triple, parse
 from kg import bundle
 from kg.vocabulary import BASE, DCTERMS, KG, SCHEMA, SKOS, mint
 
+CHAMBERS: Final = {"au-representatives": "House of Representatives", "au-senate": "Senate"}
+"""The chambers of Australia's parliament, by code."""
 _Kind = Literal["party", "chamber", "place"]
 
 _FILE: Final = bundle.folder("ontology") / "reference" / "australia.ttl"

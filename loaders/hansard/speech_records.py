@@ -26,7 +26,7 @@ BY_FORM: Final = "the paragraph begins with a name in bold; no markup names who 
 """The value of `kg:attributedByForm`."""
 
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_LABELS: Final = {SENATE: "Senate", mint("chamber", "au-representatives"): "House of Representatives"}
+_LABELS: Final = {mint("chamber", code): name for code, name in parties.CHAMBERS.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg.errors import SourceError
+from loaders.file_formats import MARKUP, TABLES
 from loaders.readers.formats import csv_rows, flatten, text_of_cell, workbook_rows
-from loaders.readers.locations import FORMATS
 
 ROWS_AT_ONCE: Final = 20_000
 """Maximum rows in memory while excerpts are written. For more rows the file is read several times."""
@@ -24,18 +24,17 @@ ROWS_AT_ONCE: Final = 20_000
 Cut = Callable[[Path, Mapping[Path, Sequence[int]]], None]
 """Copies rows of a file into excerpts, as `cut` does for tables."""
 
-_MARKUP: Final = (".xml", ".sgml", ".sgm")
-_LINES: Final = {".json": ".jsonl", ".ttl": ".nt", ".nt": ".nt", ".nq": ".nt"} | {each: each for each in _MARKUP}
+_LINES: Final = {".json": ".jsonl", ".ttl": ".nt", ".nt": ".nt", ".nq": ".nt"} | {each: each for each in MARKUP}
 
 
 def ending(path: str) -> str:
     """Return the extension of an excerpt: that of the file, or of its format with one record per line."""
     suffixes = [suffix for suffix in Path(path.lower()).suffixes if suffix not in (".gz", ".bz2")]
     last = suffixes[-1] if suffixes else ""
-    return last if last in FORMATS else _LINES.get(last, FORMATS[0])
+    return last if last in TABLES else _LINES.get(last, TABLES[0])
 
 
-ENDINGS: Final = frozenset({*FORMATS, *_LINES.values()})
+ENDINGS: Final = frozenset({*TABLES, *_LINES.values()})
 
 
 def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:

@@ -15,13 +15,11 @@ from typing import Final
 
 from kg.errors import SourceError, UpstreamError
 from kg.settings import Settings
-from kg.text import describe_unread, quoted
+from kg.text import describe_unread, list_or, quoted
+from loaders.file_formats import TABLES
 from loaders.model import Snapshot
 from loaders.readers.formats import surrogate_in
 from loaders.readers.ignore_files import NAMES, IgnoreFiles
-
-FORMATS: Final = (".parquet", ".csv", ".jsonl", ".ndjson", ".xlsx")
-"""Extensions of tables."""
 
 _SHOWN: Final = 3
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}")
@@ -128,7 +126,7 @@ Fetch = Callable[[str, Settings, Path], Fetched]
 @dataclass(slots=True)
 class _Finder:
     settings: Settings
-    formats: Sequence[str] = FORMATS
+    formats: Sequence[str] = TABLES
     remote: Sequence[str] = ()
     """Prefixes of locations that are not files, for messages."""
     files: dict[str, File] = field(default_factory=dict)
@@ -182,7 +180,7 @@ class _Finder:
         path = Path(os.path.abspath(os.path.expanduser(location)))
         if os.path.isfile(path):
             if not _ends(path, self.formats):
-                raise SourceError(f"{location}: only files that end in {_or(self.formats)} can be read")
+                raise SourceError(f"{location}: only files that end in {list_or(self.formats)} can be read")
             self.scopes.append(path.as_posix())
             self.add(path, named=True, root=path.parent)
         elif os.path.isdir(path):
@@ -197,7 +195,7 @@ class _Finder:
                     )
                     self.warnings.append(f"{location}: Excluded by {' and '.join(NAMES)} files: {shown}")
             if not found:
-                raise SourceError(f"{location}: the folder contains no file that ends in {_or(self.formats)}")
+                raise SourceError(f"{location}: the folder contains no file that ends in {list_or(self.formats)}")
             for each in found:
                 self.add_found(each, path)
         elif glob.has_magic(location):
@@ -206,7 +204,7 @@ class _Finder:
             found = [match for match in matches if _ends(match, self.formats)]
             _count_other(matches, self.formats, self.other)
             if not found:
-                raise SourceError(f"{location}: the pattern matches no file that ends in {_or(self.formats)}")
+                raise SourceError(f"{location}: the pattern matches no file that ends in {list_or(self.formats)}")
             self.scopes.append(_compile_glob(path.as_posix()))
             for each in found:
                 self.add_found(each, _fixed_part(path))
@@ -228,7 +226,7 @@ class _Finder:
         self.scopes.append(scope)
         found = list(_walk(folder, self.formats))
         if not found:
-            raise SourceError(f"hub:{repo}@{commit}: the dataset contains no file that ends in {_or(self.formats)}")
+            raise SourceError(f"hub:{repo}@{commit}: the dataset contains no file that ends in {list_or(self.formats)}")
         for each in found:
             self.add(each, named=False, source=scope + each.relative_to(folder).as_posix(), revision=commit)
 
@@ -242,7 +240,7 @@ class _Finder:
 def find_files(
     locations: Sequence[str],
     settings: Settings,
-    formats: Sequence[str] = FORMATS,
+    formats: Sequence[str] = TABLES,
     fetchers: Mapping[str, Fetch] | None = None,
     *,
     lenient: bool = False,
@@ -259,7 +257,7 @@ def find_files(
     if not locations or not all(locations):
         raise SourceError("no location. Name a file, a folder, a pattern or hub:OWNER/NAME@REVISION")
     # Of a dataset on the hub only tables are downloaded.
-    tables = set(FORMATS) <= set(formats)
+    tables = set(TABLES) <= set(formats)
     remote = [f"{scheme}:..." for scheme in fetchers or ()]
     finder = _Finder(settings, formats, ["hub:OWNER/NAME@REVISION", *remote] if tables else remote)
     finder.unread = [] if lenient else None
@@ -420,10 +418,6 @@ def _compile_glob(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(parts), re.DOTALL)
 
 
-def _or(endings: Sequence[str]) -> str:
-    return f"{', '.join(endings[:-1])} or {endings[-1]}"
-
-
 def _download(repo: str, revision: str | None, settings: Settings) -> Path:
     """Download the tables of a dataset into the cache of the hub client. The name of the folder is the commit."""
     import huggingface_hub
@@ -443,7 +437,7 @@ def _download(repo: str, revision: str | None, settings: Settings) -> Path:
             repo_type="dataset",
             revision=revision,
             token=settings.hub_token.get_secret_value() if settings.hub_token else None,
-            allow_patterns=[f"*{ending}" for ending in FORMATS],
+            allow_patterns=[f"*{ending}" for ending in TABLES],
         )
     except HFValidationError as error:
         raise SourceError(f"{place}: not a dataset name, OWNER/NAME ({error})") from error

@@ -25,10 +25,10 @@ from kg import bundle
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.token_budget import BYTES_PER_TOKEN, MOST_TOKENS, to_json, tokens_of
-from kg.server.instructions import MOUNTS
 from kg.server.mcp import input_schema
 from kg.settings import Settings
 from kg.tools.calls import Tool
+from kg.tools.mounts import MOUNTS
 from kg.tools.registry import mounted
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95
@@ -80,7 +80,7 @@ def load_questions(file: Path = QUESTIONS) -> list[Question]:
 
 def tools_of(mount: str) -> dict[str, Tool]:
     """Get the tools of a mount by name."""
-    return {tool.name: tool for tool in mounted(MOUNTS[mount])}
+    return {tool.name: tool for tool in mounted(MOUNTS[mount].tags)}
 
 
 def ask(kg: KnowledgeGraph, question: Question, **more: Any) -> Outcome:

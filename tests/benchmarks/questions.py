@@ -23,7 +23,7 @@ from kg.search.relevance import Relevance, assess_relevance, has_words
 from kg.settings import Settings
 from kg.text import HEADING_SEPARATOR
 from kg.tools.search.passages import build_snippet
-from loaders.files.loader import MEDIA_TYPES, Reading
+from loaders.files.loader import FORMATS, Reading
 from loaders.indexed_facts import find_facts
 from loaders.model import SourceDocument
 from loaders.readers.locations import find_files
@@ -98,7 +98,7 @@ def get_path(unit: IndexedUnit) -> str:
 def load_collection(name: str, folder: Path, questions: Path) -> Collection:
     """Read a folder as the loader does, and the questions about it. Raises ValueError for words that no chunk has."""
     units: list[IndexedUnit] = []
-    for item in Reading().read(find_files([str(folder)], Settings(), list(MEDIA_TYPES)).files):
+    for item in Reading().read(find_files([str(folder)], Settings(), FORMATS).files):
         if isinstance(item, SourceDocument):
             units += find_facts(item, {}).build_units("urn:files", {})
     found = Collection(name, units)

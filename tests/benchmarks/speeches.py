@@ -30,6 +30,7 @@ from kg.search.vector_cache import VectorCache
 from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
 from kg.vocabulary import DCTERMS, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint, mint_part, mint_span, sha256
+from loaders.hansard.parties import CHAMBERS
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95
 from tests.benchmarks.search import REQUESTS, SCRIPT, WARM_UP, Call, cached, plainly, words
@@ -41,7 +42,6 @@ CHUNK_WORDS = 120
 SPEAKERS = 300
 PARTIES = ("labor", "liberal", "nationals", "greens", "independent", "one-nation")
 STATES = ("NSW", "VIC", "QLD", "SA", "WA", "TAS", "NT", "ACT")
-CHAMBERS = {"au-senate": "Senate", "au-representatives": "House of Representatives"}
 TAGS = tuple(f"topic_{number}" for number in range(40))
 FIRST_DAY = date(2010, 2, 2)
 LIMIT_MS = 60.0

@@ -22,9 +22,9 @@ from kg import __version__
 from kg.cli import main as cli
 from kg.cli.main import app
 from kg.retrieval.results import Domain
-from kg.server.instructions import MOUNTS, find_mount
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import SH, XSD
+from loaders.load_options import SOURCES
 from loaders.sources import LOADERS
 from tests.adversarial.small_disk import mount_small_disk
 from tests.cli.running import CLIMATE, KG, MALFORMED, ROOT, answer, run
@@ -363,9 +363,8 @@ def test_a_setting_that_cannot_be_used_is_usage(tmp_path: Path) -> None:
 
 
 def test_the_values_that_commands_list_are_those_of_the_program() -> None:
-    assert set(get_args(cli.Source)) == set(LOADERS)
+    assert set(SOURCES) == set(LOADERS)
     assert set(cli.Domain) == set(get_args(Domain))
-    assert {find_mount(name) for name in get_args(cli.Mount)} == set(MOUNTS)
 
 
 def test_each_example_in_the_help_of_a_command_is_a_valid_call() -> None:

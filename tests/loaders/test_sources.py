@@ -58,9 +58,9 @@ def test_climate_is_loaded_without_what_reads_markup_and_codes() -> None:
 @pytest.mark.parametrize(
     ("source", "option", "takers", "own"),
     [
-        ("climate", "chamber", "parliament, hansard, members", "none"),
+        ("climate", "chamber", "parliament, members", "none"),
         ("hansard", "base", "wikibase", "--chamber, --date, --jurisdiction"),
-        ("wikibase", "date", "parliament, hansard", "--base"),
+        ("wikibase", "date", "parliament", "--base"),
         ("wikibase", "state", "zoning", "--base"),
     ],
 )

@@ -18,8 +18,8 @@ from openai.lib._pydantic import _ensure_strict_json_schema
 from pydantic_ai.profiles.google import GoogleJsonSchemaTransformer
 from pydantic_ai.profiles.openai import OpenAIJsonSchemaTransformer
 
-from kg.server.instructions import MOUNTS
 from kg.server.mcp import build_mcp
+from kg.tools.mounts import MOUNTS
 
 Schema = dict[str, Any]
 

@@ -22,8 +22,8 @@ from kg.errors import QueryBusyError
 from kg.retrieval.reader import Reader
 from kg.server import mcp
 from kg.server.app import create_app
-from kg.server.instructions import MOUNTS, find_mount
 from kg.server.mcp import TOOL_CALLS, ToolThreads, build_mcp
+from kg.tools.mounts import MOUNTS, find_mount
 from kg.tools.registry import TOOLS
 
 SHARED_TOOLS = [
@@ -145,7 +145,7 @@ def test_a_description_names_the_mount_of_each_tool_that_is_not_here(kg, path):
         for found in re.finditer(r"`(\w+)`( \(on (/mcp[/a-z]*)\))?", tool.description):
             if found[1] in TOOL_NAMES and (found[1] not in here or found[3]):
                 assert found[3], f"{tool.name} names {found[1]}"
-                tags = MOUNTS[found[3]]
+                tags = MOUNTS[found[3]].tags
                 assert found[1] not in here
                 assert any(each.name == found[1] and each.tags & tags for each in TOOLS)
 
@@ -445,7 +445,8 @@ def test_an_entity_that_is_not_there_is_an_error_and_no_path(kg, iri):
 
 
 def test_every_tool_is_mounted_somewhere():
-    mounted = {tool.name for tags in MOUNTS.values() if tags is not None for tool in TOOLS if tool.is_on(tags)}
+    tags = [mount.tags for mount in MOUNTS.values() if mount.tags is not None]
+    mounted = {tool.name for tool in TOOLS if any(map(tool.is_on, tags))}
     assert mounted == {tool.name for tool in TOOLS}
 
 

@@ -8,7 +8,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from kg.server.app import create_app
-from kg.tools.registry import DOCUMENTS, TOOLS, WIKIDATA, ZONING
+from kg.tools.mounts import DOCUMENTS, WIKIDATA, ZONING
+from kg.tools.registry import TOOLS
 
 
 @pytest.fixture(scope="module")

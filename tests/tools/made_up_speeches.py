@@ -16,6 +16,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.vocabulary import DCTERMS, FOAF, KG, PROV, PROV_GRAPH, RDF, SCHEMA, SKOS, XSD, mint, mint_span, sha256
+from loaders.hansard.parties import CHAMBERS
 from tests.tools.made_up import SHA256, DirectPool, MemoryStore, WordIndex
 
 CHUNK, OVERLAP = 160, 40
@@ -33,7 +34,6 @@ PARTIES = {
     "liberal": ("Liberal Party of Australia", ("LP", "Liberal")),
     "lnp": ("Liberal National Party of Queensland", ("LNP",)),
 }
-CHAMBERS = {"au-senate": "Senate", "au-representatives": "House of Representatives"}
 WORDS = ("tides", "harbour", "levy", "solar", "housing", "teachers", "hospital", "ferry", "drought", "budget")
 
 

@@ -26,11 +26,12 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters
 from kg.search.index_client import EdgeIndex
 from kg.server.app import create_app
-from kg.server.instructions import MOUNTS, build_instructions
+from kg.server.instructions import build_instructions
 from kg.server.mcp import build_mcp
 from kg.settings import Settings
 from kg.store.protocol import named_node, select
 from kg.tools.calls import Tool
+from kg.tools.mounts import MOUNTS
 from kg.tools.registry import TOOLS
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, KG, RDF, RDFS, SCHEMA, SKOS, XSD, mint

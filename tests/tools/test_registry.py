@@ -7,7 +7,8 @@ import pytest
 from kg.errors import InvalidInputError
 from kg.tools import registry
 from kg.tools.answers import content_of
-from kg.tools.registry import CORE, RESEARCH, TOOLS
+from kg.tools.mounts import CORE, RESEARCH
+from kg.tools.registry import TOOLS
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}")

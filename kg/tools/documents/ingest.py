@@ -23,11 +23,8 @@ from kg.text import describe_unread, list_first, name_or_quote, quoted, to_singl
 from kg.tools.documents.nodes import FILES
 from kg.vocabulary import SOURCED
 from loaders.dispatch import call
+from loaders.file_formats import DOCUMENTS
 
-ENDINGS: Final = (
-    ".md", ".markdown", ".mdx", ".rst", ".ipynb", ".txt", ".html", ".htm", ".pdf", ".docx", ".pptx", ".xlsx",
-)  # fmt: skip
-"""Extensions of the files that the loader reads."""
 MOST_PATHS: Final = 1_000
 MOST_FILES: Final = 10_000
 """Maximum number of files of one call."""
@@ -82,7 +79,7 @@ def ingest_docs(
     """
     roots = resolve_folders(kg.settings.ingest_folders, "kg load files DIR")
     texts = [clean_text("paths", text, 4_000) for text in paths]
-    found = list_allowed(roots, "paths", texts, ENDINGS)
+    found = list_allowed(roots, "paths", texts, DOCUMENTS)
     if (count := found.count()) > MOST_FILES:
         raise InvalidInputError(f"paths name {count:,} files. The maximum is {MOST_FILES:,}. Name fewer at a time.")
     named = None if tags is None else ",".join(_clean_tags(tags))
@@ -113,7 +110,7 @@ def ingest_docs(
         ]
         notes += [_without_folder(each, root) for each in done["warnings"]]
     if found.unread:
-        notes.append(describe_unread(found.unread, ENDINGS))
+        notes.append(describe_unread(found.unread, DOCUMENTS))
     if skipped and not skip_if_seen:
         notes.append("Unchanged files were read and compared. They are not stored again: nothing would differ.")
     reader = Reader(kg)

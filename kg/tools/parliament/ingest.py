@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, get_args
 from typing import Literal as OneOf
 
 from pydantic import Field
@@ -26,14 +26,8 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Rows
 from kg.text import list_first, name_or_quote, quoted
 from kg.vocabulary import KG, PROV_GRAPH
+from loaders.file_formats import SPEECHES
 
-ENDINGS: Final = {
-    "json": (".json",),
-    "csv": (".csv",),
-    "jsonl": (".jsonl", ".ndjson"),
-    "parquet": (".parquet",),
-    "xml": (".xml", ".sgml", ".sgm"),
-}
 SHOWN_ERRORS: Final = 100
 MOST_BYTES: Final = 1 << 29
 """Maximum size of a file. JSON and XML are read whole and take several times their size in memory."""
@@ -137,9 +131,10 @@ def allowed(folders: Sequence[Path], text: str, format: Format) -> Path:
     _, path = find_allowed(resolve_folders(folders, "kg load parliament FILE"), "file_path", text)
     if not os.path.isfile(path):
         raise InvalidInputError(f"file_path: {quoted(text)} is not a file. Pass one file of speeches.")
-    if not path.name.lower().endswith(ENDINGS[format]):
-        meant = next((name for name, endings in ENDINGS.items() if path.name.lower().endswith(endings)), None)
-        valid = f"Pass format={quoted(meant)}." if meant else f"Formats: {', '.join(ENDINGS)}."
+    if not path.name.lower().endswith(SPEECHES[format]):
+        formats = get_args(Format)
+        meant = next((name for name in formats if path.name.lower().endswith(SPEECHES[name])), None)
+        valid = f"Pass format={quoted(meant)}." if meant else f"Formats: {', '.join(formats)}."
         raise InvalidInputError(f"file_path: {quoted(path.name)} does not have the file extension of {format}. {valid}")
     if (size := path.stat().st_size) > MOST_BYTES:
         raise InvalidInputError(

@@ -30,6 +30,7 @@ from kg.store.protocol import Term, term_text
 from kg.text import name_or_quote, quoted
 from kg.tools.parliament.person_names import find_offices, find_parties, find_people
 from kg.vocabulary import FOAF, SKOS, XSD, mint
+from loaders.hansard.parties import CHAMBERS
 
 SpeakerName = Annotated[str | None, Field(description="Full name, surname, recorded form or id")]
 PartyName = Annotated[str | None, Field(description="Name or abbreviation, e.g. Greens, ALP")]
@@ -45,7 +46,6 @@ VERY_FEW_DAYS: Final = 7
 """Maximum length in days of a period whose speeches SPARQL lists faster than it counts all speeches by day."""
 
 AUSTRALIA: Final = "AUS"
-CHAMBERS: Final = {"au-representatives": "House of Representatives", "au-senate": "Senate"}
 _CHAMBER_FORMS: Final = {
     **dict.fromkeys(
         ("house of representatives", "house", "the house", "representatives", "reps", "hor", "au representatives"),

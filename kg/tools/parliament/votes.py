@@ -27,7 +27,6 @@ from kg.store.protocol import Term, term_text
 from kg.text import join_first, name_or_quote, quoted
 from kg.tools.parliament.person_names import find_parties, find_people
 from kg.tools.parliament.speech_filters import (
-    CHAMBERS,
     ChamberName,
     DateFrom,
     DateTo,
@@ -36,6 +35,7 @@ from kg.tools.parliament.speech_filters import (
     find_chamber,
 )
 from kg.vocabulary import BASE, FOAF, PROV_GRAPH, SKOS
+from loaders.hansard.parties import CHAMBERS
 
 Side = Literal["aye", "no", "pair", "pairedAye", "pairedNo"]
 

@@ -13,9 +13,8 @@ from kg.allowed_files import matches
 from kg.errors import ForbiddenError, InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.store.protocol import select, term_text
-from kg.tools.documents.ingest import ENDINGS, extract_and_link, ingest_docs
+from kg.tools.documents.ingest import extract_and_link, ingest_docs
 from kg.vocabulary import DCTERMS, mint
-from loaders.files.loader import FORMATS
 from loaders.sources import load
 
 
@@ -53,10 +52,6 @@ def paths(kg: KnowledgeGraph) -> set[str]:
 def ingest(kg: KnowledgeGraph, *wanted: str | Path, **options: object) -> tuple[int, int, int]:
     done = ingest_docs(kg, [str(each) for each in wanted], **options)  # type: ignore[arg-type]
     return done.ingested, done.skipped, len(done.errors)
-
-
-def test_the_extensions_are_those_of_the_loader() -> None:
-    assert ENDINGS == FORMATS
 
 
 @pytest.mark.parametrize(

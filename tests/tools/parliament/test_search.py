@@ -11,8 +11,9 @@ from kg.tools.calls import SHARED
 from kg.tools.parliament.search import search_speeches
 from kg.tools.registry import TOOLS
 from kg.vocabulary import KG, RDF, SKOS, mint, mint_span
+from loaders.hansard.parties import CHAMBERS
 from tests.examples import spread
-from tests.tools.made_up_speeches import CHAMBERS, Speeches, day, open_speeches, table
+from tests.tools.made_up_speeches import Speeches, day, open_speeches, table
 
 DEBATE = {"date_from": "2024-05-06", "date_to": "2024-05-06"}
 QUERY = "solar ferry harbour tides levy"

@@ -13,8 +13,9 @@ from kg.retrieval.hybrid_search import DOCUMENTS_IN_SCOPE
 from kg.retrieval.reader import Reader
 from kg.store.protocol import term_text
 from kg.tools.parliament.search import search_speeches
-from kg.tools.parliament.speech_filters import CHAMBERS, SpeechFilters, list_known_speeches, speech_scope
+from kg.tools.parliament.speech_filters import SpeechFilters, list_known_speeches, speech_scope
 from kg.vocabulary import DCTERMS, KG, RDF, XSD, mint
+from loaders.hansard.parties import CHAMBERS
 from tests.examples import dear
 from tests.tools.made_up_speeches import Speeches, day, open_speeches, table
 

@@ -20,7 +20,8 @@ from kg.tools.registry import TOOLS
 from kg.tools.search import research
 from kg.tools.search.passages import fetch, search
 from kg.vocabulary import KG, OA, RDF, SCHEMA, SKOS, mint, mint_mention, mint_span, sha256
-from tests.tools.made_up_speeches import CHAMBERS, Said, Speeches, day, open_speeches, table
+from loaders.hansard.parties import CHAMBERS
+from tests.tools.made_up_speeches import Said, Speeches, day, open_speeches, table
 
 GET = next(tool for tool in TOOLS if tool.name == "get_speech")
 

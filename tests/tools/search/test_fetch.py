@@ -8,7 +8,8 @@ import pytest
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.retrieval.token_budget import FEWEST_TOKENS
-from kg.tools.registry import RESEARCH, get
+from kg.tools.mounts import RESEARCH
+from kg.tools.registry import get
 from kg.tools.search import passages, research
 from kg.tools.search.passages import fetch
 from kg.vocabulary import mint
