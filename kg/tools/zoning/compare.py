@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from fractions import Fraction
 from functools import cache
 from statistics import median
@@ -23,7 +23,6 @@ from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import NEAREST, shorten
 from kg.retrieval.evidence import code_of
-from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, page_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
@@ -45,7 +44,6 @@ from kg.tools.zoning.name_lookup import (
 )
 from kg.tools.zoning.rules import (
     Found,
-    Rule,
     RuleKind,
     find_overruled,
     find_rules,
@@ -236,71 +234,58 @@ def _compare_uses(
                 names.setdefault(fold(name), name)
                 cells[fold(name)][town.place.iri].append(each)
     order = sorted(cells, key=lambda name: (-len(cells[name]), natural_key(name)))
-    referring: dict[tuple[str, str], Mapping[str, list[str]]] = {}
-    if wanted is not None:
+    if use is not None:
         if len(order) > 1:
             called = shorten([names[name] for name in order])
             notes.append(
                 f"use: {quoted(use)} was interpreted as {called}. Each name has a row, though they may be synonyms."
             )
-        for town in towns:
-            recorded = [name for name in order if town.place.iri in cells[name]]
-            for name in recorded:
-                stated = {each.district for each in cells[name][town.place.iri]}
-                referring[name, town.place.iri] = _find_referring(reader, town, stated, names[name], notes)
-            if town.districts and not recorded:
-                _find_referring(reader, town, (), use, notes)
-                notes.append(f"{town.place.quoted}: No permission is recorded for this use. That is not a prohibition.")
+        notes += [
+            f"{town.place.quoted}: No permission is recorded for this use. That is not a prohibition."
+            for town in towns
+            if town.districts and not any(town.place.iri in each for each in cells.values())
+        ]
     page = order[offset : offset + limit]
     rules = load_rules(
         reader, {each.iri: each.graph for name in page for found in cells[name].values() for each in found}
     )
-    return [
-        UseRow(
-            use=names[name],
-            places=[
-                _use_cell(town, cells[name].get(town.place.iri, ()), rules, referring.get((name, town.place.iri), {}))
-                for town in towns
-                if name in page
-            ],
+
+    def to_cell(town: Vocabulary, name: str) -> UseCell:
+        found = cells[name].get(town.place.iri, ())
+        districts: dict[str, list[str]] = defaultdict(list)
+        conditional: list[str] = []
+        for each in found:
+            rule, code = rules[each.iri], town.districts[each.district or ""].code
+            districts[rule.code(KG.permissionLevel) or rule.one(KG.rawLevel) or "not recorded"].append(code)
+            if rule.all(KG.condition):  # of its own: "Duplexes (R-3 zone only)" among the permitted uses
+                conditional.append(code)
+        return UseCell(
+            municipality=town.place.shown,
+            districts={level: _sort(codes)[:SHOWN_DISTRICTS] for level, codes in sorted(districts.items())},
+            with_conditions=_sort(conditional)[:SHOWN_DISTRICTS] or None,
+            by_reference=_find_referring(reader, town, found, names[name], notes) if use and found else None,
+            rules=sorted(each.iri for each in found)[:3],
         )
-        for name in order
-    ]
+
+    return [UseRow(use=names[name], places=[to_cell(town, name) for town in towns if name in page]) for name in order]
 
 
 def _find_referring(
-    reader: Reader, town: Vocabulary, stated: Container[str | None], use: str | None, notes: list[str]
-) -> Mapping[str, list[str]]:
-    """Find the districts that refer to the uses of those in `stated`, each with the codes that it refers to."""
-    districts = town.districts
-    followed = follow_references(town, districts, find_rules(reader, "permission", town).reported, stated, use or "")
+    reader: Reader, town: Vocabulary, found: Sequence[Found], use: str, notes: list[str]
+) -> Mapping[str, list[str]] | None:
+    """Find the districts that refer to the uses of those with these rules, each with the codes that it refers to."""
+    districts, stated = town.districts, {each.district for each in found}
+    followed = follow_references(town, districts, find_rules(reader, "permission", town).reported, stated, use)
     said = [f"{town.place.quoted}: {note}" for note in followed.notes]
-    notes += [note for note in dict.fromkeys(said) if note not in notes]
-    found = {districts[iri].code: _sort(districts[other].code for other in led) for iri, led in followed.led.items()}
-    return {code: found[code] for code in _sort(found)}
-
-
-def _use_cell(
-    town: Vocabulary, found: Sequence[Found], rules: Mapping[str, Rule], referring: Mapping[str, list[str]]
-) -> UseCell:
-    districts: dict[str, set[str]] = defaultdict(set)
-    conditional: set[str] = set()
-    for each in found:
-        rule, code = rules[each.iri], town.districts[each.district or ""].code
-        districts[rule.code(KG.permissionLevel) or rule.one(KG.rawLevel) or "not recorded"].add(code)
-        if rule.all(KG.condition):  # of its own: "Duplexes (R-3 zone only)" among the permitted uses
-            conditional.add(code)
-    return UseCell(
-        municipality=town.place.shown,
-        districts={level: _sort(codes)[:SHOWN_DISTRICTS] for level, codes in sorted(districts.items())},
-        with_conditions=_sort(conditional)[:SHOWN_DISTRICTS] or None,
-        by_reference={**referring} or None,
-        rules=sorted(each.iri for each in found)[:3],
-    )
+    notes += [note for note in said if note not in notes]
+    return {
+        districts[iri].code: [each.code for other, each in districts.items() if other in led]
+        for iri, led in followed.led.items()
+    } or None
 
 
 def _sort(texts: Iterable[str]) -> list[str]:
-    return sorted(texts, key=natural_key)
+    return sorted(set(texts), key=natural_key)
 
 
 def _find_uses(text: str, towns: Sequence[Vocabulary]) -> set[str]:
@@ -354,35 +339,25 @@ def _compare_standards(
         for town, each in found
         if (rule := rules[each.iri]).one(KG.appliesTo) not in others
     ]
-    counts: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
-    """How often each unit occurs, by type, bound and quantity kind, and among all kinds."""
-    for _, _, _, key, (_, unit) in said:
-        for kind in (get_quantity_kind(unit), "") if unit else ():
-            counts[*key, kind][unit] += 1
+    counts = Counter((key, unit) for _, _, _, key, (_, unit) in said if unit)
     rows: dict[tuple[str, str, str], dict[str, list[_Value]]] = defaultdict(lambda: defaultdict(list))
-    converted: set[str] = set()
     meant = parse_use_kinds(use or "dwelling")
     for town, each, rule, key, (number, unit) in said:
-        common = get_commonest(counts[*key, get_quantity_kind(unit)])
+        # The most common unit of its quantity kind; of all kinds for a value in words.
+        units = [
+            other
+            for of, other in counts
+            if of == key and (not unit or get_quantity_kind(other) == get_quantity_kind(unit))
+        ]
+        common = min(units, key=lambda other: (-counts[key, other], other), default="")
         recorded, applies_to = rule.one(KG.rawValue) or "", rule.one(KG.appliesTo) or ""
         if number is not None:
             recorded = "" if unit == common else f"{number:.15g} {unit}"
-            converted |= {f"{unit} to {common}"} if recorded else set()
             number = convert(number, unit, common)
         is_subject = bool(applies_to) and (bool(subjects[applies_to]) or meant <= parse_use_kinds(applies_to))
         code, conditional = town.districts[each.district or ""].code, bool(rule.all(KG.condition))
         value = _Value(number, recorded, code, each.iri, applies_to, is_subject, conditional)
         rows[*key, common][town.place.iri].append(value)
-    if converted:
-        short = f"Converted to one unit: {shorten(sorted(converted))}."
-        notes.append(Note(f"{short} *_recorded has the recorded values.", short))
-    apart: dict[str, list[str]] = defaultdict(list)
-    for of, limit, unit in sorted(rows):
-        apart[f"{limit} {of}".strip()] += [unit] if unit else []
-    if several := [f"{name} ({', '.join(units)})" for name, units in sorted(apart.items()) if len(units) > 1]:
-        notes.append(
-            f"Standards with a row per unit, since their units do not convert into each other: {shorten(several)}."
-        )
     if others:
         notes.append(f"Standards for other uses are omitted: {shorten(_sort(others))}.")
     return [
@@ -411,7 +386,7 @@ def _standard_cell(place: Place, found: Sequence[_Value], use: str | None) -> St
         for each in values
         if each.number is not None
     )
-    words = _sort({f"{each.district}: {each.recorded}"[:120] for each in values if each.number is None})
+    words = _sort(f"{each.district}: {each.recorded}"[:120] for each in values if each.number is None)
     rules, ends = sorted(each.rule for each in values)[:2], dict[str, Any]()
     if numbers:
         outer = {"lowest": numbers[0][-1], "highest": numbers[-1][-1]}
@@ -430,7 +405,7 @@ def _standard_cell(place: Place, found: Sequence[_Value], use: str | None) -> St
         **ends,
         districts=len({each.district for each in values}),
         not_numbers=words[:5] or None,
-        only_for=None if kept else _sort({each.applies_to for each in found})[:NEAREST] or None,
+        only_for=None if kept else _sort(each.applies_to for each in found)[:NEAREST] or None,
         rules=rules,
     )
 
@@ -461,8 +436,3 @@ def convert(number: float, unit: str, into: str) -> float:
         return number
     # repr() gives the digits that were recorded: 0.23 acres are 10,018.8 square feet.
     return float(Fraction(repr(number)) * _load_factors()[unit][1] / _load_factors()[into][1])
-
-
-def get_commonest(units: Counter[str]) -> str:
-    """Get the most common unit, the first by name of several. Returns an empty string if there is none."""
-    return min(units, key=lambda unit: (-units[unit], unit), default="")
