@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Sequence, Set
-from itertools import pairwise
 from math import inf
 from typing import Final, NamedTuple
 
@@ -22,9 +20,6 @@ RESTART: Final = 1.5
 """Cost of a restart of the numbers. Two headings in a row outweigh it, a single line does not."""
 _SUCCESSOR: Final = 0.5
 """Additional weight of a number that is the one before plus one."""
-
-_MOST_SKIPPED: Final = 5
-"""Largest step in which numbers are missing. A larger one is a number out of sequence."""
 
 Key = tuple[tuple[int, str], ...]
 """A number as its components, in the order of headings: 5.10 follows 5.9, and 12A is between 12 and 13."""
@@ -111,26 +106,3 @@ def select_ascending(candidates: Sequence[Candidate]) -> list[int]:
         chosen.append(place)
         place = before[place]
     return chosen[::-1]
-
-
-def find_missing_numbers(numbers: Iterable[str]) -> list[str]:
-    """Find the numbers that a code skips: 7.3 between 7.2 and 7.4.
-
-    Only numbers with points count, and only below levels whose numbers ascend by one: others leave places free, as
-    17.20.010 and 17.20.020 do.
-    """
-    below: dict[str, list[int]] = {}
-    for number in dict.fromkeys(numbers):
-        prefix, _, last = number.rpartition(".")
-        if prefix and last.isdigit() and last == str(int(last)):
-            below.setdefault(prefix, []).append(int(last))
-    steps = Counter(after - one for own in below.values() for one, after in pairwise(sorted(own)))
-    if not steps or steps[1] * 5 < steps.total() * 4:
-        return []
-    return [
-        f"{prefix}.{number}"
-        for prefix, own in below.items()
-        for one, after in pairwise(sorted(own))
-        if after - one <= _MOST_SKIPPED
-        for number in range(one + 1, after)
-    ]

@@ -15,7 +15,6 @@ from typing import Any, Final
 from lxml import etree
 
 from kg.errors import SourceError
-from kg.text import quoted
 from loaders.readers.file_text import decode
 from loaders.readers.headings import LONGEST, SECTION, Heading, find_implied, find_status, parse_heading
 from loaders.readers.history_notes import is_heading as is_history
@@ -51,7 +50,7 @@ def parse(data: bytes, name: str) -> Code:
         reader.drafts.warnings += [*warnings, *left_out.describe()]
         if root is not None:
             said = _get_metadata(root)
-            reader.read(root, said.get("name"))
+            reader.read(root)
     except RecursionError:
         raise SourceError(f"{name}: The elements of the HTML nest too deeply.") from None
     sections, told = reader.drafts.sections(), reader.drafts.warnings
@@ -90,21 +89,23 @@ class _HtmlReader(Writer):
         """The lines, where headings are not marked."""
         self.place = 0
 
-    def read(self, root: etree._Element, name: object) -> None:
-        """Read all levels. `name` is that of the file in its metadata."""
-        for section in root.iter("section"):
-            heading, first = _find_heading(section)
-            # A section within a section counts as its own if it has a number.
-            if heading.number or not _is_within(section):
-                self.opening[section if first is None else first] = heading, section
+    def read(self, root: etree._Element) -> None:
+        """Read all levels."""
         for each in root.iter(*HEADINGS):
-            if not _is_within(each) and (parsed := _heading_in(each)) is not None:
-                self.opening.setdefault(each, (parsed, each))
-        self.held = {holder for _, holder in self.opening.values() if holder.tag == "section"}
+            section = next(each.iterancestors("section"), None)
+            heading = _heading_in(each)
+            if section is None:
+                if heading is not None:
+                    self.opening[each] = heading, each
+            elif section not in self.held:
+                # Without a number it is the heading of a section that starts with it and is not within another.
+                if heading is None and section[0] is each and next(section.iterancestors("section"), None) is None:
+                    title = text_of(each)
+                    heading = Heading(SECTION, "", title) if 0 < len(title) <= LONGEST else None
+                if heading is not None:
+                    self.held.add(section)
+                    self.opening[each] = heading, section
         self.numbers = find_implied(heading.number for heading, holder in self.opening.values() if holder in self.held)
-        top = parse_heading(name) if isinstance(name, str) else None
-        if top is not None and top.kind != SECTION and not any(each.tag == "h1" for each in self.opening):
-            self.current = self.drafts.add(top)
         if all(heading.kind != SECTION for heading, _ in self.opening.values()):
             self.opening = {}
             collected = _LineCollector()
@@ -126,12 +127,9 @@ class _HtmlReader(Writer):
         return self._body if self.current is None else self.current.body
 
     def enter(self, element: etree._Element) -> None:
-        """Begin a ``<section>``. One without a heading opens its level."""
+        """Begin a ``<section>``."""
         if element in self.held:
             self.outer.append(self.current)
-            if element in self.opening:
-                self.drafts.warnings.append(f"{_called(element)}, has no heading with a number.")
-                self.open(element)
 
     def leave(self, element: etree._Element) -> None:
         """Return to the level around a ``<section>``."""
@@ -222,31 +220,11 @@ def _line(element: etree._Element) -> int | None:
     return line if isinstance(line, int) else None
 
 
-def _find_heading(section: etree._Element) -> tuple[Heading, etree._Element | None]:
-    """Find the heading of a ``<section>`` and its element. An empty one and None if it has none."""
-    first = next(section.iter(*HEADINGS), None)
-    if first is not None and next(first.iterancestors("section"), None) is section:
-        title = text_of(first) if first is section[0] else ""
-        heading = _heading_in(first) or (Heading(SECTION, "", title) if 0 < len(title) <= LONGEST else None)
-        if heading is not None:
-            return heading, first
-    return Heading(SECTION, "", ""), None
-
-
 def _heading_in(element: etree._Element) -> Heading | None:
     """Parse an element as a heading, with or without white space between its child elements."""
     if next(element.iterdescendants(*_NOT_IN_HEADINGS), None) is not None:
         return None
     return parse_heading(text_of(element)) or parse_heading(normalize_space(" ".join(map(str, element.itertext()))))
-
-
-def _is_within(element: etree._Element) -> bool:
-    return next(element.iterancestors("section"), None) is not None
-
-
-def _called(element: etree._Element) -> str:
-    own = element.get("id")
-    return f"<section{f' id={quoted(own)}' if own else ''}>, line {element.sourceline}"
 
 
 def _heading_around(element: etree._Element) -> etree._Element | None:

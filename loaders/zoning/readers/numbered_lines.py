@@ -153,7 +153,7 @@ def _find_headings(lines: Sequence[str]) -> tuple[dict[int, Heading], dict[int, 
     # "Section 5" is one of another law, where nearly all sections have numbers such as 1-3.
     sections = placed if len(placed) * 5 > len(sections) * 4 else sections
     naming: dict[int, tuple[str, str, str | None]] = {}
-    inner = _find_below(sections, bare, lines)
+    inner = _find_below(sections, bare)
     if inner:
         sections += inner
     elif len({heading.number for _, heading in sections}) < max(_LEAST_SECTIONS, _sections_in(bare)):
@@ -300,26 +300,23 @@ def _is_reference(heading: Heading, line: str, before: str) -> bool:
     return alone and before[-1] not in ".;:)]”\"'" and parse_heading(before) is None
 
 
-def _find_below(sections: Sequence[_Placed], bare: Sequence[_Placed], lines: Sequence[str]) -> list[_Placed]:
+def _find_below(sections: Sequence[_Placed], bare: Sequence[_Placed]) -> list[_Placed]:
     """Find bare numbers below sections that have a word: 1.1 and 1.2 between sections 1 and 2."""
-    if len(sections) < 2 or not all(heading.number.isdigit() for _, heading in sections):
+    if not all(heading.number.isdigit() for _, heading in sections):
         return []
-    chosen, _ = _of_one_style(bare, lines, least=2)
-    found = _continuing(chosen, sections)
-    return found if len(found) * 5 > len(chosen) * 4 else []
+    found = _continuing(bare, sections)
+    return found if len(found) * 5 > len(bare) * 4 else []
 
 
 def _sections_in(bare: Sequence[_Placed]) -> int:
     return len({heading.number for _, heading in bare if _style(heading.number)[1] >= _LEAST_COMPONENTS})
 
 
-def _of_one_style(
-    bare: Sequence[_Placed], lines: Sequence[str], least: int = _LEAST_COMPONENTS
-) -> tuple[list[_Placed], list[_Placed]]:
+def _of_one_style(bare: Sequence[_Placed], lines: Sequence[str]) -> tuple[list[_Placed], list[_Placed]]:
     """Find the headings with the most frequent number of components, and those that only name the levels above."""
     counts = Counter(_style(heading.number) for _, heading in bare)
     most = max(counts.values(), default=0)
-    long = {style: count for style, count in counts.items() if style[1] >= least and count * _RARE >= most}
+    long = {style: count for style, count in counts.items() if style[1] >= _LEAST_COMPONENTS and count * _RARE >= most}
     style = max(long or counts, key=lambda each: (counts[each], each), default=None)
     if style is None or (not long and counts[style] < _LEAST_SECTIONS):
         return [], []

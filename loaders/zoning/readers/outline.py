@@ -27,14 +27,14 @@ _LARGEST_GAP: Final = 3
 
 _ROMAN: Final = {list_label("i", number): number for number in range(1, 60)}
 
-Meaning = tuple[str, float]
-"""A label in a sequence: which sequence, and the place in it. An inserted label (1A, a-1) is between two places."""
+Meaning = tuple[str, int]
+"""A label in a sequence: which sequence, and the place in it. An inserted label (1A) has that of the one before."""
 
 
 @dataclass(slots=True)
 class _Open:
     style: str
-    place: float
+    place: int
     path: tuple[str, ...]
     start: int
 
@@ -57,18 +57,17 @@ def find_label_end(text: str, start: int, end: int) -> int:
 
 def find_meanings(label: str, mark: str) -> Sequence[Meaning]:
     """Find the possible meanings of a label: ``i`` is the ninth letter, or one in Roman numerals."""
-    bare, inserted = label, 0.0
-    if (match := re.fullmatch(r"([0-9]+)[A-Za-z]|([A-Za-z]+)-[0-9A-Za-z]+", label)) is not None:
-        bare, inserted = match[1] or match[2], 0.5
+    match = re.fullmatch(r"([0-9]+)[A-Za-z]|([A-Za-z]+)-[0-9A-Za-z]+", label)
+    bare = label if match is None else match[1] or match[2]
     if bare.isdigit():
-        return [(mark + "1", int(bare) + inserted)]
+        return [(mark + "1", int(bare))]
     case = "a" if bare.islower() else "A" if bare.isupper() else ""
     found = []
     lower = bare.lower()
     if case and len(set(lower)) == 1 and len(lower) <= 3:
-        found.append((mark + case, 26 * (len(lower) - 1) + ord(lower[0]) - 96 + inserted))
+        found.append((mark + case, 26 * (len(lower) - 1) + ord(lower[0]) - 96))
     if case and lower in _ROMAN:
-        found.append((mark + ("i" if case == "a" else "I"), _ROMAN[lower] + inserted))
+        found.append((mark + ("i" if case == "a" else "I"), _ROMAN[lower]))
     return found
 
 

@@ -11,22 +11,17 @@ from bisect import bisect
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
 
 from kg.text import quoted
 from loaders.readers.file_text import decode
-from loaders.readers.headings import SECTION
 from loaders.readers.html_tree import Written, WrittenTable
 from loaders.readers.page_text import PageText, Paragraph, group_rows, parse_pages
 from loaders.readers.pdf import read_pdf, warn_of_disputed
 from loaders.readers.ruled_tables import ABOVE, LEFT, MARKS
 from loaders.zoning.readers.code_model import Code, Section
-from loaders.zoning.readers.heading_sequences import find_missing_numbers
 from loaders.zoning.readers.numbered_lines import Numbered
 from loaders.zoning.readers.section_builder import Drafts, prefix_warnings
 from loaders.zoning.readers.text_builder import Body
-
-_MOST_LISTED: Final = 20
 
 
 def parse(data: bytes, name: str) -> Code:
@@ -87,12 +82,6 @@ def _read_sections(paragraphs: Sequence[Paragraph], drafts: Drafts, *, paged: bo
     if drafts.latest is not None:
         drafts.latest.last_line = paragraphs[-1].last
     drafts.warn_of_lines_before(before)
-    if missing := find_missing_numbers(each.number for each in drafts.drafts if each.kind == SECTION):
-        more = f", and {len(missing) - _MOST_LISTED:,} more" if len(missing) > _MOST_LISTED else ""
-        drafts.warnings.append(
-            f"No heading has the numbers {', '.join(missing[:_MOST_LISTED])}{more}, which those of the other sections "
-            "imply. Their text, if the file has it, is in the sections before them."
-        )
     sections = drafts.sections()
     if not sections:
         drafts.warnings.append("No section found. Sections need a heading with a number.")

@@ -128,7 +128,8 @@ class Drafts:
             # Document order beats numbers: article XIV.I, between 14.1 and 14.1.1, contains 14.1.1.
             over = next((each for each in reversed(_line_of(known)) if each.kind != SECTION), None)
             parent = known if innermost is None or over is innermost else innermost
-        elif len(parts) > 1 and (innermost is None or self._leads(innermost, parts)):
+        elif len(parts) > 1 and (innermost is None or innermost.implied or innermost.number in self._numbered):
+            # Only a level whose number is written like those of its sections can be recognized as the wrong one.
             parent = self._level_of(draft, parts)
         else:
             # A heading has named these below the open level: 3.1 in article 3, above 3.1.1.
@@ -136,7 +137,7 @@ class Drafts:
             parent = self._imply(draft, [each for each in named if each in self._titles], innermost)
         # After a table of contents the section itself, not its entry, is above the sections below. Sections 1.1 and 1.2
         # may be below section 1.
-        if draft.number.isdigit() or (len(parts) > 1 and (earlier is None or earlier.kind == SECTION)):
+        if draft.number and (earlier is None or earlier.kind == SECTION):
             self._numbered[draft.number] = draft
         return parent
 
@@ -178,10 +179,6 @@ class Drafts:
         else:
             self._titles[number] = title, kind
         return True
-
-    def _leads(self, level: Draft, parts: Sequence[str]) -> bool:
-        # Only a level whose number is written like those of its sections can be recognized as the wrong one.
-        return level.implied or level.number in self._numbered or 1 < len(split_number(level.number)) < len(parts)
 
     def _descend(self, draft: Draft) -> None:
         kinds, numbers = [each.kind for each in self._open], [each.number for each in self._open]
