@@ -27,7 +27,7 @@ from kg.sparql.terms import Bindable, bind, is_iri
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term, term_text
 from kg.text import escape_controls, quoted
-from kg.tools.zoning.name_lookup import load_code_names, load_top_sections
+from kg.tools.zoning.name_lookup import load_code_names
 from kg.tools.zoning.sections import Table, load_section_tables
 from kg.vocabulary import (
     BASE,
@@ -49,6 +49,7 @@ from kg.vocabulary import (
     segment,
     slug_of,
 )
+from kg.zoning_summaries.code_tree import cached_tree
 
 QUADS: Final = 1_000
 """Maximum number of quads about one IRI."""
@@ -234,7 +235,9 @@ def dereference(kg: KnowledgeGraph, iri: str, page: int = 1) -> Dereferenced:
         if isinstance(term, NamedNode)
     }
     is_place = page == 1 and any(quad.object == KG.Municipality for quad in said if not is_user_graph(quad.graph_name))
-    tops = load_top_sections(reader, node, PAGE) if is_place else []
+    tops: list[str] = []
+    with contextlib.suppress(NotFoundError):  # a municipality without a code
+        tops = cached_tree(reader.kg, iri).roots[:PAGE] if is_place else []
     sourced = {
         term.value
         for quad in (*quads, *listed.parts, *listed.references, *listed.uses)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Annotated, Final, Literal, NamedTuple
 
 from pydantic import Field
@@ -50,15 +49,6 @@ SELECT ?citing ?cited ?graph WHERE {
   FILTER(STRSTARTS(STR(?graph), $asserted))
 }"""
 
-# Texts cite a policy family by its title, and the law that it is.
-CITED_ELSEWHERE: Final = """
-SELECT ?law (COUNT(DISTINCT ?unit) AS ?units) WHERE {
-  { VALUES (?law ?cited) { $themselves } }
-  UNION { VALUES ?law { $laws } ?cited kg:isLaw ?law } UNION { VALUES ?law { $laws } ?law kg:isLaw ?cited }
-  ?claim a kg:CrossReference ; rdf:object ?cited ; rdf:subject ?unit
-  FILTER(!STRSTARTS(STR(?unit), $code))
-} GROUP BY ?law"""
-
 TYPES: Final = (
     "defines", "constrains", "requires", "excepts", "supersedes", "authorizes", "delegates", "supplements",
     "incorporates", "references", "unknown",
@@ -82,7 +72,6 @@ class Related(Lean):
     cited_title: str | None = None
     cited_status: str | None = None
     law_type: str | None = None
-    cited_elsewhere: int | None = Field(None, description="Texts outside this code that cite the law; see citations")
     relationship_type: str
     reads: str = Field(description="E.g. subjectTo: citing is subject to cited")
     raw_citation: str | None = None
@@ -132,7 +121,7 @@ def kg_find_related(
     Use before relying on a section. Returns related: citing, cited (absent: unknown), relationship_type, reads,
     raw_citation, context, spans, confidence. The type is the role of the cited one: constrains means it constrains.
     Example: kg_find_related(municipality="Quarry Bend", state="UT", section_id="17.12.040", direction="outgoing").
-    Next: `kg_query_section` with cited.
+    Next: `kg_query_section` with cited, `citations` with a law.
     """
     bounded_page(limit, offset)
     wanted = None if relationship_type is None else _parse_type(relationship_type)
@@ -156,7 +145,6 @@ def kg_find_related(
     statuses = load_statuses(reader, [iri, *(end for each in page for end in (each.citing, each.cited))])
     cited = {each.cited for each in page if each.cited and not each.cited.startswith(_SECTIONS)}
     laws = load_targets(reader, cited)
-    elsewhere = _count_elsewhere(reader, laws, iri)
 
     def get_name(iri: str) -> str:
         own = get_section_key(iri) if iri.startswith(_SECTIONS) else None
@@ -189,7 +177,6 @@ def kg_find_related(
                 cited_title=get_heading(target or ""),
                 cited_status=statuses.get(target or ""),
                 law_type=laws[target][2] if target in laws else None,
-                cited_elsewhere=elsewhere.get(target or ""),
                 relationship_type=claim.code(KG.relationshipType) or "unknown",
                 reads=predicate.replace("#", "/").rpartition("/")[2] or "cites",
                 raw_citation=claim.one(KG.rawCitation),
@@ -239,14 +226,3 @@ def _load_citations(reader: Reader, iri: str) -> list[_Citation]:
             if (citing, cited) not in ends
         ),
     ]
-
-
-def _count_elsewhere(reader: Reader, laws: Iterable[str], section: str) -> dict[str, int]:
-    """Count the texts outside the code of a section that cite each of `laws`."""
-    nodes = [NamedNode(law) for law in sorted(laws)]
-    code = Text(section[: section.index("/", len(_SECTIONS)) + 1])
-    if not nodes:
-        return {}
-    query = bind(CITED_ELSEWHERE, laws=nodes, themselves=[(node, node) for node in nodes], code=code)
-    rows = reader.rows("other texts that cite the laws", query)
-    return {iri_of(row["law"]): int(term_text(row["units"])) for row in rows}

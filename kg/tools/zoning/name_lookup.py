@@ -424,12 +424,6 @@ SELECT DISTINCT ?thing ?number ?words ?label ?citation ?citing ?district ?use ?l
   OPTIONAL { ?thing a kg:ZoningDistrict ; skos:notation ?code }
 }"""
 
-TOPS: Final = """
-SELECT DISTINCT ?section ?number WHERE {
-  ?section a kg:CodeSection ; kg:jurisdiction $municipality ; kg:sectionNumber ?number
-  FILTER NOT EXISTS { ?section dcterms:isPartOf ?whole . ?whole a kg:CodeSection }
-} LIMIT $limit"""
-
 _KINDS: Final = frozenset(
     kind.value
     for kind in (
@@ -467,12 +461,6 @@ def load_code_names(
         elif not label and kinds[iri] != KG.CodeSection.value and (name := _name(said)):
             names[iri] = name
     return names, numbers
-
-
-def load_top_sections(reader: Reader, municipality: NamedNode, limit: int) -> list[str]:
-    """Load the top-level sections of the code of `municipality`, sorted by number."""
-    rows = reader.rows("top-level sections of its code", bind(TOPS, municipality=municipality, limit=limit))
-    return [iri_of(row["section"]) for row in sorted(rows, key=lambda row: natural_key(term_text(row["number"])))]
 
 
 def _name(said: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -296,18 +296,14 @@ def kg_traverse_hierarchy(
     place = find_place(reader, municipality, state)
     tree = code_tree.cached_tree(kg, place.iri)
     start = None if section_id is None else find_section(tree, section_id)
-    notes: list[str] = []
-    if direction == "up":
-        above = [] if start is None else tree.above(start)[:depth]
-        walked = list(enumerate(above, 1))
-        if start is None:
-            notes.append("direction 'up' needs a section_id.")
+    top, notes = -1 if start is None else len(tree.above(start)), list[str]()
+    if direction == "down":
+        depths = ((len(tree.above(iri)) - top, iri) for iri in tree.below(start))
+        walked = [(steps, iri) for steps, iri in depths if 0 < steps <= depth]
     else:
-        parts = tree.roots if start is None else tree.children.get(start, [])
-        walked = [(steps, iri) for iri, steps in _walk_down(tree, parts, depth, {start or "": 0}).items() if steps]
-        if start is None and (hidden := [iri for iri in tree.sections if tree.states[iri] == "circular"]):
-            named = ", ".join(name_or_quote(get_section_key(iri)) for iri in hidden[:5])
-            notes.append(f"{len(hidden)} sections are not listed, since their parents form a cycle: {named}.")
+        walked = [*enumerate([] if start is None else tree.above(start)[:depth], 1)]
+    if start is None and direction == "up":
+        notes.append("direction 'up' needs a section_id.")
     lines = load_section_lines(reader, tree, walked[offset : offset + limit])
     if not walked and start is not None:
         notes.append(f"The section {'is at the top' if direction == 'up' else 'has no parts'}.")
@@ -331,18 +327,6 @@ def load_section_lines(reader: Reader, tree: CodeTree, walked: Sequence[tuple[in
         )
         for steps, iri in walked
     ]
-
-
-def _walk_down(
-    tree: CodeTree, parts: Iterable[str], depth: int, found: dict[str, int], steps: int = 1
-) -> dict[str, int]:
-    """Add to `found` the sections from `parts` down to a depth, each with its depth, in document order."""
-    for iri in parts:
-        if iri not in found:  # else: circular parents
-            found[iri] = steps
-            if steps < depth:
-                _walk_down(tree, tree.children.get(iri, ()), depth, found, steps + 1)
-    return found
 
 
 def load_built_at(reader: Reader, graph: str) -> str | None:

@@ -13,7 +13,6 @@ from kg.tools.claims.review import list_claims, review_claim
 from kg.tools.climate.families import policy_lineage
 from kg.tools.search.passages import fetch
 from kg.tools.search.related import related
-from kg.tools.zoning.citations import kg_find_related
 from kg.vocabulary import mint
 from loaders.sources import load
 from tests.loaders.citations.written import write_code, write_policy, write_speech
@@ -66,11 +65,6 @@ def test_related_joins_a_document_with_the_texts_that_cite_its_law(loaded: Knowl
     assert related(loaded, speech).totals["climate"] == 1
     [shared] = related(loaded, FAMILY).shared
     assert (shared.id, shared.units["parliament"]) == (LAW, 1)
-
-
-def test_a_section_counts_the_other_texts_that_cite_its_law(loaded: KnowledgeGraph) -> None:
-    [cited] = kg_find_related(loaded, "Quillpoint", "UT", "17.04.010").related
-    assert (cited.cited_iri, cited.cited_elsewhere) == (LAW, 1)
 
 
 def test_a_law_is_read_as_its_document(loaded: KnowledgeGraph) -> None:
