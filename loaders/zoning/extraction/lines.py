@@ -42,6 +42,8 @@ def _is_next(label: str, before: str) -> bool:
 class Line:
     """A line [start, end) of a section, and the lines below it."""
 
+    text: str
+    """That of the section."""
     start: int
     body: int
     """End of its label."""
@@ -50,6 +52,11 @@ class Line:
     breaks: bool = False
     """A table, or the heading of other districts, is before it."""
     below: list[Line] = field(default_factory=list)
+
+    @property
+    def words(self) -> str:
+        """Its words after its label."""
+        return self.text[self.body : self.end]
 
     @property
     def stop(self) -> int:
@@ -82,7 +89,7 @@ def parse_lines(section: Section, breaks: Set[int] = frozenset()) -> Sequence[Li
         leaves = broken or (match.start() in breaks and not label)
         if broken or match.start() in breaks:
             broken, latest = True, None
-        if latest is not None and not label and _goes_on(text, latest, start):
+        if latest is not None and not label and _goes_on(latest, start):
             latest.end = end
             continue
         if label and aside and _is_next(label, aside[-1].label):
@@ -95,7 +102,7 @@ def parse_lines(section: Section, breaks: Set[int] = frozenset()) -> Sequence[Li
             style = _style(label)
             same = (at for at, each in enumerate(above) if style == _style(each.label) or _is_next(label, each.label))
             above = above[: next(same, len(above))]
-        latest = Line(start, body, end, label, broken)
+        latest = Line(text, start, body, end, label, broken)
         broken = False
         (above[-1].below if above else lines).append(latest)
         above = [*above, latest]
@@ -108,9 +115,9 @@ def _is_note(text: str, start: int, end: int) -> bool:
     return len(words.split()) >= _WORDS_OF_NOTE and words[-1:] == "." and not _ANNOUNCES.search(words)
 
 
-def _goes_on(text: str, line: Line, start: int) -> bool:
+def _goes_on(line: Line, start: int) -> bool:
     """Whether the text at `start` continues a line: it begins with a small letter, or within a bracket."""
-    said = text[max(line.start, line.end - _LONGEST) : line.end]
-    if text[start].islower() and not said.endswith((".", ":", ";")):
-        return bool(line.label) or not text[line.body].islower()
+    said = line.text[max(line.start, line.end - _LONGEST) : line.end]
+    if line.text[start].islower() and not said.endswith((".", ":", ";")):
+        return bool(line.label) or not line.words[0].islower()
     return said.count("(") > said.count(")") or bool(_UNFINISHED.search(said))

@@ -157,31 +157,28 @@ class _Lists:
             elif current is None or current.level is None:
                 below = current
             elif not line.label and (line.below or self._is_sentence(line)):
-                if not VERB.search(self._text, line.body, line.end):
+                if not VERB.search(line.words):
                     self._miss(line.start, current)  # it may be an item that was not understood
                 below = BLOCKED
             else:
                 below = self._read_item(line, current)
             if line.below:
                 self._read_lines(line.below, below, None)
-            elif own is None and not line.label and self._text[line.body : line.end].endswith(":"):
+            elif own is None and not line.label and line.words.endswith(":"):
                 lead = BLOCKED  # The list that it announces is of something else. Without labels it is not below it.
 
     def _is_reference(self, line: Line) -> bool:
         """Whether a line in a list is a reference to other uses, and not a heading: ``Uses permitted in R-1``."""
-        words = self._text[line.body : line.end]
-        return not words.endswith(":") and INHERITED.fullmatch(words.rstrip(" .;")) is not None
+        return not line.words.endswith(":") and INHERITED.fullmatch(line.words.rstrip(" .;")) is not None
 
     def _is_sentence(self, line: Line) -> bool:
         """Whether a line is a sentence, and not the name of a use with its conditions."""
-        words = self._text[line.body : line.end]
-        cut = next((each for each in CUT.finditer(words) if each.start() > 2), None)
-        return VERB.search(sentences_of(words)[0], 0, cut.start() if cut else len(words)) is not None
+        cut = next((each for each in CUT.finditer(line.words) if each.start() > 2), None)
+        return VERB.search(sentences_of(line.words)[0], 0, cut.start() if cut else len(line.words)) is not None
 
     def _is_other_heading(self, line: Line) -> bool:
         """Whether an unlabelled line is a heading of something else than uses, which ends the list before it."""
-        words = self._text[line.body : line.end]
-        head = re.split(r"(?<=\w\w)[.:](?: |$)| ?\(", words, maxsplit=1)[0].strip()
+        head = re.split(r"(?<=\w\w)[.:](?: |$)| ?\(", line.words, maxsplit=1)[0].strip()
         if HEADING.fullmatch(head) and OF_USES.search(head):
             return True
         return _OTHER_HEADING.fullmatch(head) is not None or bool(DIMENSION.search(head))
@@ -199,8 +196,7 @@ class _Lists:
 
     def _parse_lead(self, line: Line, above: Lead | None) -> Lead | None:
         """Parse a line as the lead of the lines below it. None if it is none."""
-        text, start, end = self._text, line.body, line.end
-        words = text[start:end]
+        text, start, end, words = self._text, line.body, line.end, line.words
         head = re.split(r"(?<=[a-z)]{2})[.:](?: |$)| ?[–—](?= ?\S)", words, maxsplit=1)[0]
         heading = parse_heading(head.strip(" .:"), self._known) if len(head) <= 160 else None
         rest = start + len(head) + len(words[len(head) :]) - len(words[len(head) :].lstrip(" .:–—"))
@@ -290,8 +286,7 @@ class _Lists:
         return None
 
     def _is_plain(self, line: Line) -> bool:
-        words = self._text[line.body : line.end]
-        return not (VERB.search(words) or re.search(r"\d{2}", words)) and len(words.split()) <= 14
+        return not (VERB.search(line.words) or re.search(r"\d{2}", line.words)) and len(line.words.split()) <= 14
 
     def _miss(self, at: int, lead: Lead) -> None:
         """Record that an item of a list was not understood, so that the list is not whole."""
