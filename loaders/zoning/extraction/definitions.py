@@ -13,11 +13,11 @@ _LABEL: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9-]{1,6}\) ?){1,4}|(?:[A-Za-z]\.?|(?P<twice>[A-Za-z])(?P=twice)\.) (?=[A-Z“\"])"
     r"|\d{1,3}\.? (?=[A-Za-z“\"]))"
 )
-_DEFINING: Final = re.compile(r"\b(?:definitions?|defined|meanings?|glossary|terms)\b", re.IGNORECASE)
-_DEFINITIONS: Final = re.compile(r"\b(?:definitions?|glossary)\b", re.IGNORECASE)
+_DEFINING: Final = re.compile(r"(?i)\b(?:definitions?|defined|meanings?|glossary|terms)\b")
+_DEFINITIONS: Final = re.compile(r"(?i)\b(?:definitions?|glossary)\b")
 _OPENING: Final = re.compile(
     r"(?:(?:\([A-Za-z0-9]{1,4}\) ?)*|[A-Za-z0-9]\. )(?:Definitions?[.:]"
-    r"|(?P<announced>.{0,200}?\b(?:following (?:words|terms|definitions)|the terms?:|(?:words|terms) and phrases)\b))"
+    r"|(?:.{0,200}?\b(?:following (?:words|terms|definitions)|the terms?:|(?:words|terms) and phrases)\b))"
 )
 _QUOTED: Final = re.compile(r"[“\"]([^“”\"\n]{1,120})[”\"]")
 _MORE: Final = re.compile(r",? ?(?:or|and|,) ?(?:the )?(?=[“\"])")
@@ -30,10 +30,9 @@ _VERB: Final = re.compile(
 )
 _SUBJECT: Final = re.compile(
     r"(?:The term |the term |A |An "
-    r"|The )?(?P<term>[A-Z][^\n.:;“”\"]{1,80}?)[.:,]? (?P<verb>(?:shall )?means?)(?= (?!of\b"
-    r"|for\b|to\b))"
+    r"|The )?(?P<term>[A-Z][^\n.:;“”\"]{1,80}?)[.:,]? (?P<verb>(?:shall )?means?)(?= (?!of\b|for\b|to\b))"
 )
-_HEADED: Final = re.compile(r"(?P<term>[A-Z0-9][^\n.:]{1,80})(?:[.:](?: [—–-])?|(?P<dash>[—–]| [—–-])) +(?=\S)")
+_HEADED: Final = re.compile(r"(?P<term>[A-Z0-9][^\n.:]{1,80})(?:[.:](?: [—–-])?|[—–]| [—–-]) +(?=\S)")
 _BETWEEN: Final = re.compile(r"[”\"],? (?:or|and) [“\"]")
 """Between two terms on a line of their own: ``Review Committee" or "RC``."""
 _ITEM: Final = re.compile(r"[(a-z0-9•–-]|[A-Z][\w /-]{2,40} [—–-] ")
@@ -41,8 +40,7 @@ _GOES_ON: Final = re.compile(r"(?:The (?:following|term)|This|These|Such|It|They
 """Start of a line that continues the meaning above it."""
 _THE_TERM: Final = re.compile(r"[Tt]he (?:terms?|words?|phrases?) ")
 _SAYS: Final = re.compile(
-    r"\b(?:shall|is|are|was|may|must|will|means|has|have|can|if|which|that|who|when|where|this|these|it|he|they)\b",
-    re.IGNORECASE,
+    r"(?i)\b(?:shall|is|are|was|may|must|will|means|has|have|can|if|which|that|who|when|where|this|these|it|he|they)\b",
 )
 _NO_TERM: Final = frozenset({"a", "an", "any", "by", "other", "as", "additional", "express", "to", "all", "such"})
 """Words before "means" where it is a noun, or where the sentence is about something else."""
@@ -79,8 +77,6 @@ class _Found:
     """Number of the line with the terms."""
     confidence: float
     method: str
-    dashed: bool = False
-    """A dash separates term and meaning."""
 
 
 CUT: Final = 0.1
@@ -111,21 +107,15 @@ def _all(section: Section, lines: Sequence[tuple[int, int]], *, defining: bool) 
     text = section.text
     whole = bool(_DEFINING.search(section.title))
     within = whole
-    announced = False
-    """The opening of the definitions announces a list of them."""
     closes = len(text)
     meaning, listed = -1, 0
-    latest: _Found | None = None
-    led = False
-    """The meaning above ends with a colon."""
     for number, (start, end) in enumerate(lines):
         if number == meaning:
             continue
         if not whole and within and start >= closes:
             within = False
-        if not within and (opening := _OPENING.match(text, start, min(end, start + 300))):
+        if not within and _OPENING.match(text, start, min(end, start + 300)):
             within, closes = True, _closes(section, start)
-            announced = opening["announced"] is not None
             if text[start:end].rstrip().endswith(":"):
                 continue
         body = _after_label(text, start, end)
@@ -134,15 +124,13 @@ def _all(section: Section, lines: Sequence[tuple[int, int]], *, defining: bool) 
                 yield quoted
             continue
         found = _in_line(text, body, end, number, within)
-        if found is not None and found.method == "headed":
-            inner = led and found.dashed and latest is not None and not latest.dashed
-            found = None if inner or listed >= _LISTED else found
-        if found is None and (whole or announced):  # "Definition." in the text of another section lists no lines
+        if found is not None and found.method == "headed" and listed >= _LISTED:
+            found = None
+        if found is None and whole:  # "Definition." in the text of another section lists no lines
             found = _own_line(text, lines, number)
             if found is not None:
                 meaning, listed = number + 1, listed + 1
         if found is not None:
-            latest, led = found, text[start:end].rstrip().endswith(":")
             yield found
 
 
@@ -171,7 +159,7 @@ def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found
             return _Found(
                 tuple(terms), _strip(text, meaning, end, " ,:")[0], line, 0.95 if verb["plain"] else 0.85, "quoted"
             )
-        if within and (line or text[at:end].strip(" .:,")):
+        if within:
             return _Found(tuple(terms), _strip(text, at, end, " .:,—–-")[0], line, 0.85, "quoted")
         return None
     if subject := _SUBJECT.match(text, start, end):
@@ -183,9 +171,7 @@ def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found
         span = headed.span("term")
         said = text[slice(*span)]
         if len(said.split()) <= _WORDS - 2 and not _DEFINING.search(said) and not _SAYS.search(text, *span):
-            return _Found(
-                (_strip(text, *span, _QUOTES),), headed.end(), line, 0.75, "headed", headed["dash"] is not None
-            )
+            return _Found((_strip(text, *span, _QUOTES),), headed.end(), line, 0.75, "headed")
     return None
 
 

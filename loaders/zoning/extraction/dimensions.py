@@ -78,49 +78,43 @@ _KINDS: Final[Mapping[str, tuple[Set[str], Bound, str]]] = {
 """The units, the bound where no word states it, and the names of each dimension."""
 _NAMES: Final = {type_: re.compile(names, re.IGNORECASE) for type_, (_, _, names) in _KINDS.items()}
 _BELOW: Final = (
-    (re.compile(r"yards?|set ?backs?", re.I), "{} setback"),
-    (re.compile(r"\b(?:lot|parcel|site)s?\b", re.I), "lot {}"),
+    (re.compile(r"(?i)yards?|set ?backs?"), "{} setback"),
+    (re.compile(r"(?i)\b(?:lot|parcel|site)s?\b"), "lot {}"),
 )
 """Words of a group, and the full name of a dimension with the label below it."""
 _LEAST: Final = re.compile(
-    r"\bminimum|\bmin\b|\bat least|\bno(?:t)? less than|\bnot be (?:less|smaller|closer"
+    r"(?i)\bminimum|\bmin\b|\bat least|\bno(?:t)? less than|\bnot be (?:less|smaller|closer"
     r"|lower) than|\bor (?:more|larger|greater)\b"
     r"|\bno (?:closer|smaller|less|fewer) than|\bmore than\b(?!.{0,30}\bprohibited)"
     r"|\b(?:no|not|nor|neither)\b[^.;]{0,120}\b(?:less|smaller|narrower|fewer|lower|closer|nearer|shorter) than",
-    re.IGNORECASE,
 )
 _MOST: Final = re.compile(
-    r"\bmaximum|\bmax\b|\bexceed|\bno(?:t)? (?:be )?(?:more|greater|higher|taller|larger"
+    r"(?i)\bmaximum|\bmax\b|\bexceed|\bno(?:t)? (?:be )?(?:more|greater|higher|taller|larger"
     r"|farther) than|\bat most|\bup to"
     r"|\b(?:no|not|nor|neither)\b[^.;]{0,120}\b(?:more|greater|larger|higher|taller|wider|in excess) (?:than|of)"
     r"|\bor (?:less|fewer|smaller)\b|\blimited to|\bno (?:more|greater|higher|taller|larger) than|\blesser of",
-    re.IGNORECASE,
 )
 _BOUND: Final = re.compile(
-    r"\b(?:min(?:imum)?s?|max(?:imum)?s?|required|requirements?|allowable|allowed|permitted|least|at least"
-    r"|not less than"
-    r"|no less than|not more than|standards?|regulations?)\b\.?",
-    re.I,
+    r"(?i)\b(?:min(?:imum)?s?|max(?:imum)?s?|required|requirements?|allowable|allowed|permitted|least|at least"
+    r"|not less than|no less than|not more than|standards?|regulations?)\b\.?",
 )
 _UNIT: Final = re.compile(
-    r"[(\[]? ?\b(?:in |as )?(?:an? )?(?:sq(?:uare|\.)? ?(?:feet|foot|ft\b\.?|m(?:et(?:er|re)s)?\b\.?)|linear feet"
+    r"(?i)[(\[]? ?\b(?:in |as )?(?:an? )?(?:sq(?:uare|\.)? ?(?:feet|foot|ft\b\.?|m(?:et(?:er|re)s)?\b\.?)|linear feet"
     r"|feet|foot|ft\b\.?|acres?"
     r"|percent(?:age)?(?: of lot(?: area)?)?|stories|storeys|met(?:er|re)s|units? ?(?:per|/) ?acre|du/ac(?:re)?"
     r"|s\.?f\b\.?)(?: ?[)\]]|(?=$|[ ,;/]))|\(%\)|%(?: of lot(?: area)?)?|\(m2?\)|\(['’′]\)",
-    re.I,
 )
 _CASE: Final = re.compile(
-    r"\((?P<inside>[^()]{2,80})\)|(?:[,;:] ?|[ ])(?P<case>(?:w/ ?|with |without |at |from |to |for "
+    r"(?i)\((?P<inside>[^()]{2,80})\)|(?:[,;:] ?|[ ])(?P<case>(?:w/ ?|with |without |at |from |to |for "
     r"|on |in |by |if |when |where |abutting |adjacent |adjoining |along |facing |per |each |both |total |one "
     r"|combined |corner |interior |attached |detached |either |next to |between |all |any |principal|accessory|main"
     r"|measured |beyond ).*)$",
-    re.I,
 )
-_ENDS: Final = re.compile(r"^(?:(?:of|the|an?|is|be|not) ){1,4}|(?: (?:of|the|an?|is|be|not)){1,4}$", re.I)
+_ENDS: Final = re.compile(r"(?i)^(?:(?:of|the|an?|is|be|not) ){1,4}|(?: (?:of|the|an?|is|be|not)){1,4}$")
 """Words around the name of a dimension that are not part of it."""
 _MARKS: Final = re.compile(r"^(?:\([A-Za-z0-9]{1,3}\)|[A-Za-z0-9]{1,2}[.)]) (?=\S)|[*†‡]+|[¹²³⁴⁵⁶⁷⁸⁹]+")
 """The label of an item, and marks of notes."""
-_NO_CASE: Final = re.compile(r"\bratio|height|area|width|depth|yard|setback|coverage|front|rear|side|lot\b", re.I)
+_NO_CASE: Final = re.compile(r"(?i)\bratio|height|area|width|depth|yard|setback|coverage|front|rear|side|lot\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +169,7 @@ def parse_label(words: str, group: str = "") -> DimensionLabel | None:
     units = [each for each in (find_unit(words), find_unit(group)) if each is not None and allows_unit(type_, each)]
     if type_ == "floor-area-ratio":
         units = ["UNITLESS"]
-    elif type_ == "density" and re.search(r"\bacre", f"{words} {group}", re.I):
+    elif type_ == "density" and re.search(r"(?i)\bacre", f"{words} {group}"):
         units = ["dwelling-per-acre"]
     bound = bound_of(words) or bound_of(group) or _KINDS[type_][1]
     return DimensionLabel(type_, bound, units[0] if units else None, case or None)

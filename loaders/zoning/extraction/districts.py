@@ -22,13 +22,11 @@ _LETTERS: Final = rf"(?:{CODE}|[A-Z]{{2,5}})"
 _ANY: Final = rf"(?:{_LETTERS}|[A-Z])"
 _SEPARATOR: Final = r"(?:, (?:and |or )?|,? and |,? or | ?/ ?| & )"
 _LABEL: Final = r"(?:\([A-Za-z0-9]{1,4}\) |[A-Za-z0-9]{1,3}\. )?"
-_ABOUT: Final = re.compile(r"\b(?:districts?|zones?|zoning|overlays?)\b", re.IGNORECASE)
+_ABOUT: Final = re.compile(r"(?i)\b(?:districts?|zones?|zoning|overlays?)\b")
 _KIND: Final = re.compile(
-    r"\b(?:districts?|zones?|overlays?|residential|residence|commercial|industrial|business|agricultur\w+"
-    r"|office|shopping"
-    r"|downtown|manufacturing|mixed|facilities|park|village|center|conservation|open space"
+    r"(?i)\b(?:districts?|zones?|overlays?|residential|residence|commercial|industrial|business|agricultur\w+"
+    r"|office|shopping|downtown|manufacturing|mixed|facilities|park|village|center|conservation|open space"
     r"|planned|rural|family|density)\b",
-    re.IGNORECASE,
 )
 _SOME_CODES: Final = rf"{CODE}(?:{_SEPARATOR}{CODE}){{0,20}}"
 _IN_BRACKETS: Final = re.compile(
@@ -42,26 +40,22 @@ _CODES_FIRST: Final = re.compile(
 )
 _CODE_LAST: Final = re.compile(
     r"(?P<name>[A-Za-z][^():]{2,60}?)(?P<mark> ?[-–—:,] ?| )"
-    rf"[“\"']?(?P<codes>{_SOME_CODES}|(?P<letters>(?<=[“\"'])[A-Z]{{1,5}}))"
-    r"[”\"']?(?: (?i:districts?|zones?))?"
+    rf"[“\"']?(?P<codes>{_SOME_CODES}|(?P<letters>(?<=[“\"'])[A-Z]{{1,5}}))[”\"']?(?: (?i:districts?|zones?))?"
 )
-_STATUS: Final = re.compile(r"(?<!\s)\s*+[(\[](?:reserved|repealed|deleted)[^)\]]{0,80}[)\]]", re.IGNORECASE)
+_STATUS: Final = re.compile(r"(?i)(?<!\s)\s*+[(\[](?:reserved|repealed|deleted)[^)\]]{0,80}[)\]]")
 OTHER_KIND: Final = re.compile(
-    r"\b(?:(?:of|outside|inside|by|against|to|from|with) (?:the )?district|each|every|any|all|other|school|fire"
+    r"(?i)\b(?:(?:of|outside|inside|by|against|to|from|with) (?:the )?district|each|every|any|all|other|school|fire"
     r"|sanitary|sewer|water|soil|improvement|taxing|enterprise|assessment|flood|loading|building|clear|recovery|no|establish\w*"
     r"|designat\w*|creat\w*)\b",
-    re.IGNORECASE,
 )
 """Words of a district or zone of another kind than zoning."""
 _TOPIC: Final = re.compile(
-    r"\b(?:uses?|permitted|regulations?|standards?|requirements?|purpose|intent|signs?|parking|height|area|yards?|setbacks?"
+    r"(?i)\b(?:uses?|permitted|regulations?|standards?|requirements?|purpose|intent|signs?|parking|height|area|yards?|setbacks?"
     r"|in|within|for|by|table|schedule|provisions?|limitations?|conditions?)\b",
-    re.IGNORECASE,
 )
 """Words of a heading about a matter, not the name of a district: ``R-1 district regulations``."""
 _LINE: Final = re.compile(
-    rf"{_LABEL}"
-    rf"(?:[“\"]?(?P<code>{_ANY})[”\"]?(?: ?[-–—:|,.] ?| )(?:[Tt]he )?(?P<name>[A-Za-z][^\n.;|]{{2,60}})"
+    rf"{_LABEL}(?:[“\"]?(?P<code>{_ANY})[”\"]?(?: ?[-–—:|,.] ?| )(?:[Tt]he )?(?P<name>[A-Za-z][^\n.;|]{{2,60}})"
     rf"|(?P<name_first>[A-Z][^\n.;:|()]{{2,60}}?),? \([“\"]?(?P<code_last>{_ANY})[”\"]?\))[.;,]?(?: and)?$"
 )
 _DESCRIBED: Final = re.compile(
@@ -72,15 +66,14 @@ _DESCRIBED: Final = re.compile(
 """A line with the description of a district: ``R-1 Residence District: A district for houses``."""
 _CODES: Final = re.compile(rf"(?P<codes>{CODE}(?:{_SEPARATOR}{CODE}){{0,20}})(?P<mark>[.:])(?= )")
 _EACH: Final = re.compile(rf"(?<![\w-]){CODE}(?![\w-])")
-_KIND_LAST: Final = re.compile(r" (?:districts?|zones?)$", re.IGNORECASE)
-_FIRST: Final = re.compile(r"(?:zoning )?(?:district|zone)s?\b", re.IGNORECASE)
+_KIND_LAST: Final = re.compile(r"(?i) (?:districts?|zones?)$")
+_FIRST: Final = re.compile(r"(?i)(?:zoning )?(?:district|zone)s?\b")
 _SYMBOL: Final = re.compile(r"^(?:map )?(?:symbol|code|abbreviation|designation|label)\b", re.IGNORECASE | re.MULTILINE)
 _ELSEWHERE: Final = re.compile(
-    r"\b(?:boundar\w+|lines?|edges?|next to|abut\w*|adjoin\w*|adjacent to|contiguous|from|border\w*|near\w*|along"
+    r"(?i)\b(?:boundar\w+|lines?|edges?|next to|abut\w*|adjoin\w*|adjacent to|contiguous|from|border\w*|near\w*|along"
     r"|between|(?:other than|except|outside|not)(?: in)?) (?:of |to |from |in )?(?:(?:the|an?|any|each|all) )?"
     r"(?:(?:(?!in\b|within\b)[\w./-]+,? ){0,8}?(?:districts?|zones?)\b"
     rf"|(?-i:{CODE}(?:{_SEPARATOR}{CODE}){{0,20}}))",
-    re.IGNORECASE,
 )
 """Places next to a limit, or places that the words exclude."""
 _PROPER: Final = r"[A-Z][\w/'’-]*(?: (?:(?:and|of|or|&) )?[A-Z0-9][\w/'’-]*){0,6}?"
@@ -90,17 +83,16 @@ _INLINE: Final = re.compile(
 )
 _NEXT: Final = re.compile(r"(?:[,;] (?:and )?|(?:(?<=istrict)|(?<=Zone)|(?<=\))) and )(?:the )?")
 _TITLE_ALONE: Final = re.compile(
-    r"(?!.*\b(?:in|for|within)\b)(?:the )?(?P<name>[A-Z][\w/'’ &,-]{2,60} (?:district|zone|overlay))", re.IGNORECASE
+    r"(?i)(?!.*\b(?:in|for|within)\b)(?:the )?(?P<name>[A-Z][\w/'’ &,-]{2,60} (?:district|zone|overlay))"
 )
-_LEAD: Final = re.compile(r"(?=[^\n]*?\b(?:districts|zones)\b)[^\n]*+(?<=[:.])", re.IGNORECASE)
+_LEAD: Final = re.compile(r"(?i)(?=[^\n]*?\b(?:districts|zones)\b)[^\n]*+(?<=[:.])")
 _OF_CLASS: Final = re.compile(
-    r"\b(?P<kind>base|overlay|residen\w+|business|commercial|industrial|agricultural|special|conditional|floating|planned)"
+    r"(?i)\b(?P<kind>base|overlay|residen\w+|business|commercial|industrial|agricultural|special|conditional|floating|planned)"
     r" (?:(?:zoning|use) )?(?:districts|zones)\b",
-    re.IGNORECASE,
 )
 """Words that establish the districts of one class only."""
 _ESTABLISHES: Final = re.compile(
-    r"\b(?:divided|class\w*|establish\w*|following|these|created?|designated|(?:districts|zones) are)\b", re.IGNORECASE
+    r"(?i)\b(?:divided|class\w*|establish\w*|following|these|created?|designated|(?:districts|zones) are)\b"
 )
 _HEAD_OF_COLUMN: Final = re.compile(
     rf"({CODE}(?:(?:{_SEPARATOR}|,?[ \n]){CODE}){{0,9}})(?:[ \n]?[ *(:–-].{{0,60}})?", re.DOTALL
@@ -127,7 +119,7 @@ class District:
     end: int | None
     confidence: float
     method: str
-    """list, heading, line, table."""
+    """list, heading, table."""
     group: str = ""
     """The class of districts that the list names above it: ``Residential Districts``."""
     listed: tuple[int, int] | None = None
@@ -358,20 +350,13 @@ def find_in_section(section: Section) -> Iterator[District]:
     if not about:
         return
     yield from _in_lists(section)
-    for start, end, codes in find_line_starts(section.text):
-        after = section.text[end : end + 200]
-        if _KIND.search(after):
-            for code in codes:
-                yield District(code, "", section.key, start, end, 0.8, "line")
     yield from _in_tables(section)
 
 
 def _in_heading(section: Section, *, about: bool) -> Iterator[District]:
     """Yield the districts that a heading names: with codes, or one by its name alone."""
     title = _STATUS.sub("", section.title).strip(" .:;")
-    found: list[tuple[str, str]] = []
-    for words in (*title.split(": ")[1:2], title):
-        found = found or [*_parse_codes(words, about=about)]
+    found = [*_parse_codes(title, about=about)]
     for code, name in found:
         yield District(code, name, section.key, None, None, 0.9, "heading")
     alone = None if found else _TITLE_ALONE.fullmatch(title)
@@ -401,8 +386,8 @@ def _parse_codes(words: str, *, about: bool) -> Iterator[tuple[str, str]]:
     name = match["name"]
     if match["letters"]:
         # Letters may be a word, as in "LIGHT INDUSTRIAL DISTRICT" and "A list of districts".
-        word = (words.isupper() and not match["mark"].strip()) or match["letters"] in ("USE", "USES", "THE", "ALL")
-        article = match["letters"] == "A" and name[:1].islower() and not _KIND.search(" ".join(name.split()[:-1]))
+        word = words.isupper() and not match["mark"].strip()
+        article = match["letters"] == "A" and name[:1].islower()
         if (word and words[-1] not in "”\"'") or article or not _ABOUT.search(words.replace(match["letters"], "")):
             return
     elif not (about or _KIND.search(name)):
@@ -529,9 +514,7 @@ def _parse_item(section: Section, start: int, end: int, *, led: bool, within: bo
             text[match.end(first)] == "."
             or not (_ABOUT.search(name) or (led and not match["code"]) or (within and (led or _KIND.search(name))))
         )
-        # "LAKE TOWN ZONING", the head of a page, has no code.
-        word = text[start:end].isupper() and not led and match["code"] and not _EACH.fullmatch(code)
-        if described or not (letter or word or level_of(name)):
+        if described or not (letter or level_of(name)):
             return District(code, _name(name), section.key, match.start(first), match.end(last), 0.95, "list")
     alone = _NAME_ALONE.fullmatch(text, start, end) if led else None
     if alone is None or level_of(alone["name"]):

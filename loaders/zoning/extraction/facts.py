@@ -17,12 +17,10 @@ from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Section
 
 _DEVELOPMENT: Final = re.compile(
-    r"\b(?:planned|clustere?d?|conservation|in-?fill|mixed[ -]use|multi-?family|multiple[ -]family|hillside"
+    r"(?i)\b(?:planned|clustere?d?|conservation|in-?fill|mixed[ -]use|multi-?family|multiple[ -]family|hillside"
     r"|open[ -]space|cottage|townhouses?|townhomes?|condominium|attached|compact|transit[ -]oriented"
     r"|zero[ -]lot[ -]line|traditional[ -]neighbou?rhood)[ -]"
-    r"(?:[\w-]{1,40} ){0,2}?(?:developments?|subdivisions?|communit(?:y|ies)|projects?)\b"
-    r"|\boverlays?\b|\bP[UR]Ds?\b",
-    re.IGNORECASE,
+    r"(?:[\w-]{1,40} ){0,2}?(?:developments?|subdivisions?|communit(?:y|ies)|projects?)\b|\boverlays?\b|\bP[UR]Ds?\b",
 )
 """Kinds of development that districts allow on conditions, which are in no table, list or label line."""
 

@@ -19,7 +19,7 @@ _BARE: Final = re.compile(r"[A-Za-z0-9]{1,5}")
 _ALIKE: Final = str.maketrans(string.ascii_letters, "a" * 26 + "A" * 26)
 _LINE: Final = re.compile(r"[^\n]+")
 _UNFINISHED: Final = re.compile(r"(?:[,(]|\b(?:and|or|of|the|a|an|to|in|for|with|by|on|from))$")
-_ANNOUNCES: Final = re.compile(r"\b(?:following|follows|below)\b", re.I)
+_ANNOUNCES: Final = re.compile(r"(?i)\b(?:following|follows|below)\b")
 _WORDS_OF_NOTE: Final = 20
 _LONGEST: Final = 4_000
 """Code points of a line whose brackets are counted."""

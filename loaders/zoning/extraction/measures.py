@@ -60,9 +60,8 @@ _UNITS: Final = (
 )  # fmt: skip
 _UNIT: Final = "|".join(f"(?P<u{place}>{pattern})" for place, (_, pattern) in enumerate(_UNITS))
 _MEASURE: Final = re.compile(
-    rf"(?<![\w.,/§$-])(?P<first>{NUMBER})(?:(?P<to> ?[-–—] ?| to "
+    rf"(?i)(?<![\w.,/§$-])(?P<first>{NUMBER})(?:(?P<to> ?[-–—] ?| to "
     rf"| through )(?P<last>{NUMBER}))?(?: ?\)|[ -])?(?:{_UNIT})",
-    re.IGNORECASE,
 )
 _HINTS: Final = (
     "feet", "foot", "ft", "acre", "ac.", " ac", "/ac", "%", "percent", "per cent", "inch", " m", "stor", "space",
@@ -70,21 +69,20 @@ _HINTS: Final = (
     "home", "du",
 )  # fmt: skip
 """Substrings of the units. Text without any of them is skipped, since the full pattern is slow."""
-_NUMBER_ONLY: Final = re.compile(rf"(?P<first>{NUMBER})(?:(?P<to> ?[-–—] ?| to )(?P<last>{NUMBER}))?", re.IGNORECASE)
+_NUMBER_ONLY: Final = re.compile(rf"(?i)(?P<first>{NUMBER})(?:(?P<to> ?[-–—] ?| to )(?P<last>{NUMBER}))?")
 _UNIT_ONLY: Final = re.compile(_UNIT, re.IGNORECASE)
-_BEGINS: Final = re.compile(rf"(?<![\w.,/§$-])(?=[\d.½¼¾⅓⅔⅛]|(?:{_WORD})\b)", re.IGNORECASE)
-_MORE: Final = re.compile(rf",? ?(?:and )?{NUMBER} ?(?:inch(?:es)?\b|″)", re.IGNORECASE)
+_BEGINS: Final = re.compile(rf"(?i)(?<![\w.,/§$-])(?=[\d.½¼¾⅓⅔⅛]|(?:{_WORD})\b)")
+_MORE: Final = re.compile(rf"(?i),? ?(?:and )?{NUMBER} ?(?:inch(?:es)?\b|″)")
 
 _SAID: Final = re.compile(
-    r"^(?:(?:min(?:imum|\.)?|max(?:imum|\.)?|at least|up to|not (?:less|more) than)(?: of)? )"
+    r"(?i)^(?:(?:min(?:imum|\.)?|max(?:imum|\.)?|at least|up to|not (?:less|more) than)(?: of)? )"
     r"|,? (?:min(?:imum|\.)?|max(?:imum|\.)?)$",
-    re.IGNORECASE,
 )
 """Words that a cell may contain in addition to its measure."""
 _BROKEN: Final = re.compile(r"\d,? $")
 """Before a number that is the end of one broken by a space: ``87,1 20 sq. ft.``"""
 _AGAIN: Final = re.compile(
-    rf"(?: ?\( ?(?:approximately |about )?(?:{NUMBER}|[\d,. ]{{2,16}}) ?(?:[\"″]|{_UNIT})(?: ?\.)? ?\))+", re.IGNORECASE
+    rf"(?i)(?: ?\( ?(?:approximately |about )?(?:{NUMBER}|[\d,. ]{{2,16}}) ?(?:[\"″]|{_UNIT})(?: ?\.)? ?\))+"
 )
 """``twenty feet (20')``, ``one acre (0.4 hectares)`` repeat the measure, also with a space in the number."""
 

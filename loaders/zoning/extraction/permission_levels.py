@@ -58,22 +58,19 @@ def prohibit_unlisted(district: str, text: str, start: int, end: int) -> UsePerm
 
 
 INHERITED: Final = re.compile(
-    r"(?:(?:any|all|the|those|every) )?(?:other )?(?:of the )?(?:principal |accessory |land )?uses? "
+    r"(?i)(?:(?:any|all|the|those|every) )?(?:other )?(?:of the )?(?:principal |accessory |land )?uses? "
     r"(?:that (?:is|are) )?(?:permitted|allowed|listed)(?: (?:by right|outright|as of right))? (?:in|within) "
     r"(?P<of>(?:(?:the )?(?-i:[A-Z])[\w-]{0,8}(?:, (?:and |or )?| and | or )){0,20}[^.;:,]{1,80}?)"
     r"(?=,? (?:except|excluding|other than|but|provided|is|are|may|shall|subject)\b|[.;,]|$)",
-    re.IGNORECASE,
 )
 """``any use permitted in the C-1 District``"""
 NOT: Final = re.compile(
-    r"\bprohibited|\bnot (?:be )?(?:an? )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
-    re.IGNORECASE,
+    r"(?i)\bprohibited|\bnot (?:be )?(?:an? )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
 )
 _CONDITIONAL: Final = re.compile(
-    r"\bconditional(?:ly)?\b|\bspeci(?:al|fic) (?:land )?(?:uses?|exceptions?|permits?)"
+    r"(?i)\bconditional(?:ly)?\b|\bspeci(?:al|fic) (?:land )?(?:uses?|exceptions?|permits?)"
     r"|\b(?:uses? )?(?:by|requiring a) special|\bdiscretionary uses?\b"
     r"|\buses? (?:permitted|allowed) (?:on|upon|by) (?:review|appeal|permit)|\buse permits?\b|\bspecial approval\b",
-    re.IGNORECASE,
 )
 BOARD: Final = (
     r"(?:council|board|commission(?:ers)?|body|court|examiner|director|planner|manager|administrator|committee"
@@ -81,29 +78,25 @@ BOARD: Final = (
 )
 """Pattern of those who decide on a use."""
 _DECIDED: Final = re.compile(
-    rf"\b(?:permitted|allowed|authorized|approved|permits?|approval|authorization)\b[^.;]{{0,40}}\b(?:by|of|from)\b"
+    rf"(?i)\b(?:permitted|allowed|authorized|approved|permits?|approval|authorization)\b[^.;]{{0,40}}\b(?:by|of|from)\b"
     rf"[^.;]{{0,40}}\b{BOARD}|\brequires? (?:an? )?(?:special|conditional|use) ",
-    re.IGNORECASE,
 )
 _LIMITED: Final = re.compile(
-    r"\b(?:subject to|with|under) (?:\w+ ){0,2}(?:conditions?|standards|limitations|restrictions|requirements)\b"
+    r"(?i)\b(?:subject to|with|under) (?:\w+ ){0,2}(?:conditions?|standards|limitations|restrictions|requirements)\b"
     r"|\blimited uses|\bsubject to\b",
-    re.IGNORECASE,
 )
 _BY_RIGHT: Final = re.compile(
-    r"\b(?:permitted|allowed|allowable|(?:by|as[- ]of|matter[- ]of)[- ]right|principal|primary)\b", re.IGNORECASE
+    r"(?i)\b(?:permitted|allowed|allowable|(?:by|as[- ]of|matter[- ]of)[- ]right|principal|primary)\b"
 )
 _REVIEWED: Final = re.compile(
-    r"\b(?:subject to|pursuant to|under|in accordance with|as (?:provided|set forth|required|specified"
-    r"|described) (?:in|by)"
-    r"|according to|in compliance with|conform\w* to|reviewed|approved|approval|\(?see|\(?per)\b"
+    r"(?i)\b(?:subject to|pursuant to|under|in accordance with|as (?:provided|set forth|required|specified"
+    r"|described) (?:in|by)|according to|in compliance with|conform\w* to|reviewed|approved|approval|\(?see|\(?per)\b"
     r"|\((?=§|[Ss]ec|[Cc]hap|[Aa]rt)",
-    re.IGNORECASE,
 )
-_REVIEW: Final = re.compile(r"\b(?:review\w*|approv\w*|permits?|hearings?)\b", re.IGNORECASE)
+_REVIEW: Final = re.compile(r"(?i)\b(?:review\w*|approv\w*|permits?|hearings?)\b")
 
 
-_WITHOUT: Final = re.compile(r"\b(?:without|no|not requir\w+|not need)\b(?: \w+){0,2} ?$", re.IGNORECASE)
+_WITHOUT: Final = re.compile(r"(?i)\b(?:without|no|not requir\w+|not need)\b(?: \w+){0,2} ?$")
 """Words before a permit that is not required."""
 
 

@@ -48,50 +48,44 @@ _LETTER: Final = re.compile(
 _SYMBOL_WORDS: Final = {"dash": "-–—", "hyphen": "-–—", "asterisk": "*", "checkmark": "✓✔", "check mark": "✓✔"}
 _SENTENCE: Final = re.compile(r"(?:[^\n.]|\.(?! [A-Z“\"‘(✓✔•●■○◯◐□☐]|\s*$))+", re.MULTILINE)
 _EXPLAINS: Final = re.compile(
-    r" ?(?:=|:|\||[-–—](?= ?\w)|,? ?\b(?:means?|indicates?|denotes?|designates?|shows?|is|are|shall|stands? for"
+    r"(?i) ?(?:=|:|\||[-–—](?= ?\w)|,? ?\b(?:means?|indicates?|denotes?|designates?|shows?|is|are|shall|stands? for"
     r"|signif\w+|represents?|appears?)\b)|, (?=that\b|an?\b|by\b|for\b|permitted\b|allowed\b|prohibited\b|not\b)",
-    re.IGNORECASE,
 )
 """Text between a letter and its meaning."""
 _MARKED: Final = re.compile(
-    r"\b(?:letters?|symbols?|marked|designated|shown|indicated|denoted|identified|appears?|by|with|as|an?|where|and"
-    r"|or)"
+    r"(?i)\b(?:letters?|symbols?|marked|designated|shown|indicated|denoted|identified|appears?|by|with|as|an?|where|and|or)"
     r"(?: an?| the)?(?: letter| symbol)? ?$",
-    re.IGNORECASE,
 )
 """Words before a letter that is named without quotes."""
-_USE: Final = re.compile(r"\b(?:uses?|activit(?:y|ies))\b", re.IGNORECASE)
+_USE: Final = re.compile(r"(?i)\b(?:uses?|activit(?:y|ies))\b")
 _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[¹²³⁰⁴-⁹]{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)])"
     r" ?(?P<note>\S[^\n]*)"
 )
 _NOTE_START: Final = re.compile(r"\n|(?<=[.;,]) (?=[*†‡]{1,3} ?\w)")
 """Text between two notes: they may be on one line, ``* but no less than 20%. ** but no less than 30%.``"""
-_KEY_TITLE: Final = re.compile(r"\b(?:key|legend|symbols?)\b", re.IGNORECASE)
+_KEY_TITLE: Final = re.compile(r"(?i)\b(?:key|legend|symbols?)\b")
 _KEY: Final = re.compile(
-    r"\b(?:symbols?|letters?|abbreviations?|designations?)\b[^.\n]{0,80}\b(?:tables?|schedules?|matrix|matrices"
+    r"(?i)\b(?:symbols?|letters?|abbreviations?|designations?)\b[^.\n]{0,80}\b(?:tables?|schedules?|matrix|matrices"
     r"|charts?)\b"
     r"|\b(?:tables?|schedules?|matrix|matrices|charts?)\b[^.\n]{0,80}\b(?:symbols?|letters?|abbreviations?)\b",
-    re.IGNORECASE,
 )
 """Words of a section that explains the letters of a table in another section."""
-_RIGHT: Final = re.compile(r"(?<!not )\b(?:by|as[- ]of|(?:as a )?matter[- ]of|of)[- ]right\b", re.IGNORECASE)
-_REVIEW: Final = re.compile(r"\b(?:review|approval)", re.IGNORECASE)
+_RIGHT: Final = re.compile(r"(?i)(?<!not )\b(?:by|as[- ]of|(?:as a )?matter[- ]of|of)[- ]right\b")
+_REVIEW: Final = re.compile(r"(?i)\b(?:review|approval)")
 _CONDITION: Final = re.compile(
-    r"\b(?:subject to|with|upon|after|if|provided|requiring"
+    r"(?i)\b(?:subject to|with|upon|after|if|provided|requiring"
     r"|(?:that|which|but|and)(?: first| also)? (?:requires?|needs?))\b.*",
-    re.IGNORECASE,
 )
 _PART: Final = re.compile(r"[;,] ?(?:and |or |but )?")
 _ENDS: Final = " .,;:|/=–—-()"
 """Characters around a meaning."""
-_KEY_BEFORE: Final = re.compile(r"(?:[/|;]|\b(?:key|legend|symbols?):?) ?$", re.IGNORECASE)
+_KEY_BEFORE: Final = re.compile(r"(?i)(?:[/|;]|\b(?:key|legend|symbols?):?) ?$")
 _UNLISTED: Final = re.compile(
-    r"\buses? (?:(?:that|which) (?:is|are) )?not (?:\w{1,20} )?"
+    r"(?i)\buses? (?:(?:that|which) (?:is|are) )?not (?:\w{1,20} )?"
     r"(?:shown|listed|identified|included|enumerated|specified)\b",
-    re.IGNORECASE,
 )
-_RULES_OUT: Final = re.compile(r"\b(?:prohibited|not (?:permitted|allowed))\b", re.IGNORECASE)
+_RULES_OUT: Final = re.compile(r"(?i)\b(?:prohibited|not (?:permitted|allowed))\b")
 _LETTERS_SHARE: Final = 0.6
 """Minimum share of letters among non-empty cells in a matrix of uses."""
 _GROUP: Final = 80

@@ -60,37 +60,29 @@ from loaders.zoning.extraction.use_leads import (
 from loaders.zoning.readers.code_model import Section
 
 _SUCH_USES: Final = re.compile(
-    r"(?:.{0,60}\b(?:such|these|said|all|those|the following|permitted)(?: permitted| above| listed)? uses?\b"
+    r"(?i)(?:.{0,60}\b(?:such|these|said|all|those|the following|permitted)(?: permitted| above| listed)? uses?\b"
     r"|.{0,30}\bthey\b)",
-    re.I,
 )
-_LIMITED: Final = re.compile(
-    r"\b(?:limited to|only|provided|not (?:more|over|to exceed)|when|where|if|enclosed)\b", re.I
-)
+_LIMITED: Final = re.compile(r"(?i)\b(?:limited to|only|provided|not (?:more|over|to exceed)|when|where|if|enclosed)\b")
 """Words of the heading of a group of uses that limit all of them."""
 _MERGED: Final = re.compile(r"\b[a-z]{3,} [A-Z][a-z]{2,}(?:,? [a-z]|$)")
 """Two items without the end of the line between them: ``Training schools Libraries``."""
 _OTHER_HEADING: Final = re.compile(
-    r"(?:[\w/&,-]+ ){0,7}(?:standards|requirements|regulations|restrictions|provisions|limitations|guidelines"
-    r"|procedures?"
-    r"|review|design|criteria|conditions)"
+    r"(?i)(?:[\w/&,-]+ ){0,7}(?:standards|requirements|regulations|restrictions|provisions|limitations|guidelines"
+    r"|procedures?|review|design|criteria|conditions)"
     r"|(?:off-street |required )?(?:parking|loading)(?: and loading)?(?: spaces)?|signs?|signage|(?:landscap"
     r"|buffer)\w*(?:,? .*)?"
     r"|screening|(?:outdoor )?lighting|fences?(?: and walls)?|setbacks?|heights?|(?:front|side|rear|required) yards?"
     r"|bulk(?: .*)?|purposes?|intent|definitions?|density|coverage|projections?|utilities|nonconforming .*",
-    re.I,
 )
 """A heading of something else than uses, after a list of them."""
 _REQUIREMENTS: Final = re.compile(
-    r"\b(?:requirements?|conditions?|standards?|provided|provisions|restrictions|limitations|criteria|subject to|if"
-    r"|when"
-    r"|regulations)\b[^.]{0,80}$",
-    re.I,
+    r"(?i)\b(?:requirements?|conditions?|standards?|provided|provisions|restrictions|limitations|criteria|subject to|if"
+    r"|when|regulations)\b[^.]{0,80}$",
 )
 _GROUPS: Final = re.compile(
-    r"(?:\b(?:below|following|includ(?:ing|es)|such as|as follows|limited to|consist\w* of)\b[^.]{0,30}|:|\buses"
+    r"(?i)(?:\b(?:below|following|includ(?:ing|es)|such as|as follows|limited to|consist\w* of)\b[^.]{0,30}|:|\buses"
     r"|\bactivities)[.:]?$",
-    re.I,
 )
 _LONGEST_REFERENCE: Final = 300
 _LONGEST_LEAD: Final = 2_500
@@ -226,7 +218,7 @@ class _Lists:
         for number, (first, last) in enumerate(spans):
             said = text[first:last]
             if not ANNOUNCES.search(said) or not (
-                number == len(spans) - 1 or re.search(r"\b(?:below|following|as follows)\b", said, re.I)
+                number == len(spans) - 1 or re.search(r"(?i)\b(?:below|following|as follows)\b", said)
             ):
                 continue
             colon = said.find(": ") if number == len(spans) - 1 and not said.rstrip().endswith(":") else -1

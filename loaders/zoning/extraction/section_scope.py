@@ -43,57 +43,48 @@ _STEM: Final = (
     r"|multi-?(?:ple[ -])?famil|single-?famil)[a-z]*"
 )
 _CLASS: Final = re.compile(
-    rf"\b(?P<stems>{_STEM}(?:(?:, |,? and |,? or |/| & | ){_STEM}){{0,4}})(?: (?:zoning|use))? {_KIND_OF_PLACE}\b",
-    re.IGNORECASE,
+    rf"(?i)\b(?P<stems>{_STEM}(?:(?:, |,? and |,? or |/| & | ){_STEM}){{0,4}})(?: (?:zoning|use))? {_KIND_OF_PLACE}\b",
 )
-_WHOLE_NAME: Final = re.compile(
-    r"(?:the )?([A-Za-z][\w/&' -]{2,60}) (?:district|zone|districts|zones)\.?$", re.IGNORECASE
-)
+_WHOLE_NAME: Final = re.compile(r"(?i)(?:the )?([A-Za-z][\w/&' -]{2,60}) (?:district|zone|districts|zones)\.?$")
 _ONE_NAME: Final = re.compile(r"(?:The )?[A-Z][a-zA-Z]+ (?:District|DISTRICT|Zone|ZONE)\.?")
 _EACH_STEM: Final = re.compile(_STEM, re.IGNORECASE)
 _EVERYWHERE: Final = re.compile(
-    rf"\b(?:all|any|every|each) (?:of the )?(?:other )?(?:zoning |use )?{_KIND_OF_PLACE}\b", re.IGNORECASE
+    rf"(?i)\b(?:all|any|every|each) (?:of the )?(?:other )?(?:zoning |use )?{_KIND_OF_PLACE}\b"
 )
 _UNKNOWN: Final = re.compile(
-    rf"(?:the )?(?:(?-i:{CODE})\b.*|(?:\S+ ){{0,3}}?(?:in|within|for) (?:the|an?|any) (?-i:[A-Z]).*)\b{_KIND_OF_PLACE}"
-    r"\b.*"
-    r"|(?:the )?(?:(?!(?:of|the|in|for|to|against|by|with|from|on|at|outside)\b)[\w/'’&.-]+,? ){1,6}"
+    rf"(?i)(?:the )?(?:(?-i:{CODE})\b.*|(?:\S+ ){{0,3}}?(?:in|within|for) (?:the|an?"
+    rf"|any) (?-i:[A-Z]).*)\b{_KIND_OF_PLACE}"
+    r"\b.*|(?:the )?(?:(?!(?:of|the|in|for|to|against|by|with|from|on|at|outside)\b)[\w/'’&.-]+,? ){1,6}"
     rf"{_KIND_OF_PLACE}(?: regulations)?",
-    re.IGNORECASE,
 )
 _GENERAL: Final = re.compile(
-    r"\b(?:zoning|use|special|regulations?|establish\w*|general|provisions?|purposes?|standards?|requirements?|permitted"
+    r"(?i)\b(?:zoning|use|special|regulations?|establish\w*|general|provisions?|purposes?|standards?|requirements?|permitted"
     r"|uses?|and|of|by|in|for|within|types?|list|schedules?|table|summary|maps?|boundar\w*|rules?|interpret\w*|intent"
     r"|classif\w*|conditional|density|height|area|yards?|other|various|an?|these|this|each|division|into|creation|overlay"
     r"|base|supplement\w*|additional|development|land|municip\w*|town|city|village|county|designat\w*|names?)\b",
-    re.IGNORECASE,
 )
 """Words that do not distinguish one district from another: ``Uses permitted in districts`` names none."""
 _VERB: Final = re.compile(
-    r"\b(?:shall|must|may|will|can|should|is|are|be|been|was|were|has|have|had|do|does|means?|includes?|including|appl(?:y|ies)"
+    r"(?i)\b(?:shall|must|may|will|can|should|is|are|be|been|was|were|has|have|had|do|does|means?|includes?|including|appl(?:y|ies)"
     r"|abuts?|adjoins?|requires?|provided|see|unless|if|when|where|which|that)\b",
-    re.IGNORECASE,
 )
 _PAGE: Final = re.compile(r"\d{1,4}[A-Z]? (?=[A-Z])")
-_LEVEL: Final = re.compile(r"(?:article|chapter|part|title|appendix|division|subchapter)\b", re.IGNORECASE)
+_LEVEL: Final = re.compile(r"(?i)(?:article|chapter|part|title|appendix|division|subchapter)\b")
 _OPENING: Final = re.compile(
-    rf"(?:with)?in (?:(?:the|an?|any|all|each|every|both) )?(?:[\w/&'’().-]+,? ){{1,12}}?{_KIND_OF_PLACE}\b",
-    re.IGNORECASE,
+    rf"(?i)(?:with)?in (?:(?:the|an?|any|all|each|every|both) )?(?:[\w/&'’().-]+,? ){{1,12}}?{_KIND_OF_PLACE}\b",
 )
 _STATED: Final = re.compile(
-    r"\b(?:these|the following|this section'?s?)(?: \w+){0,3} (?:appl(?:y|ies)|shall apply)"
+    r"(?i)\b(?:these|the following|this section'?s?)(?: \w+){0,3} (?:appl(?:y|ies)|shall apply)"
     r" (?P<where>(?:in|to|within) [^.:\n]{4,200})",
-    re.IGNORECASE,
 )
-_PLACE: Final = re.compile(r"\b(?:districts?|zones?|overlay|zoning)\b", re.IGNORECASE)
+_PLACE: Final = re.compile(r"(?i)\b(?:districts?|zones?|overlay|zoning)\b")
 _CODE_FIRST: Final = re.compile(rf"[“\"(]?{CODE}\b")
-_FILLER: Final = re.compile(rf"in|the|an?|within|and|or|for|uses?|of|all|any|each|both|zon\w+|{_STEM}", re.IGNORECASE)
+_FILLER: Final = re.compile(rf"(?i)in|the|an?|within|and|or|for|uses?|of|all|any|each|both|zon\w+|{_STEM}")
 _CLASS_FIRST: Final = re.compile(
-    rf"(?:in |within |for )?(?:(?:the|an?|any|all|each|every|other|of the) )*(?:{_STEM}[ ,/&]*(?:and |or )?)*"
+    rf"(?i)(?:in |within |for )?(?:(?:the|an?|any|all|each|every|other|of the) )*(?:{_STEM}[ ,/&]*(?:and |or )?)*"
     rf"(?:(?:zoning|use) )?{_KIND_OF_PLACE}(?:(?: ?[-–—:,] | \().*)?[.:]?",
-    re.IGNORECASE,
 )
-_BEFORE_CLASS: Final = re.compile(r"[-–—:,] |\b(?:in|within|for) ", re.IGNORECASE)
+_BEFORE_CLASS: Final = re.compile(r"(?i)[-–—:,] |\b(?:in|within|for) ")
 """Marks before a place that is a part of a heading: ``Temporary uses - all districts``."""
 _SENTENCE_END: Final = re.compile(r"[.:](?= |$)")
 _LONGEST: Final = 110
@@ -194,8 +185,6 @@ def parse_scope(words: str, known: Mapping[str, District]) -> Place | None:
 def _find_class(stems: str, known: Mapping[str, District]) -> Iterator[str]:
     """Yield the codes of the districts whose group, or name if there are no groups, is of one of these kinds."""
     kinds = [each[0].casefold()[:7] for each in _EACH_STEM.finditer(stems)]
-    if any(kind.startswith("non") for kind in kinds):
-        return
     grouped = any(kind in district.group.casefold() for kind in kinds for district in known.values())
     for code, district in known.items():
         name = (district.group if grouped else district.name).casefold()
@@ -340,8 +329,6 @@ def _find_lines(
     """Find the heading lines in a text. Several in a row are a list, except a title below the name of its level."""
     text = section.text
     apart = [(table.start, table.end) for table in section.tables]
-    # The items of a list of districts are no headings.
-    apart += [(each.start or 0, each.end) for each in known.values() if each.section == section.key and each.end]
     apart.sort(reverse=True)
     covered = 0
     found: list[_Line] = []
@@ -362,10 +349,7 @@ def _find_lines(
     kept: list[_Line] = []
     for at, each in enumerate(found):
         near = [other for other in found[max(at - 1, 0) : at + 2] if abs(other.number - each.number) == 1]
-        if near and near[0].number < each.number and near[0].level:
-            # The line below "ARTICLE XXI" is its title.
-            kept[-1] = replace(near[0], place=each.place)
-        elif each.level or not (each.named and any(other.named and not other.level for other in near)):
+        if each.level or not (each.named and any(other.named and not other.level for other in near)):
             kept.append(each)
     return kept
 
@@ -385,8 +369,6 @@ def _parse_line(
         return RANKS[level.kind], parse_scope(level.title, known) or _UNKNOWN_PLACE
     upper = words.isupper() and (trailing or " " in words)
     if not (upper or _PLACE.search(words) or _CODE_FIRST.match(words)):
-        return None
-    if words[-1] == "." and not _PLACE.search(words):
         return None
     where = parse_scope(words.rstrip(".:"), known)
     if where is None:

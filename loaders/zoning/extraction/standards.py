@@ -26,15 +26,14 @@ from loaders.zoning.extraction.districts import (
     parse_leading_codes,
 )
 from loaders.zoning.extraction.lines import Line, parse_lines
-from loaders.zoning.extraction.measures import Measure, find_measures, parse_measure
+from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.section_scope import Places, Scope, is_place
 from loaders.zoning.extraction.table_standards import find_in_tables
 from loaders.zoning.extraction.use_items import HISTORY_NOTE, VERB, sentences_of
 from loaders.zoning.readers.code_model import Section
 
 _OTHER: Final = re.compile(
-    r"\b(?:signs?|signage|billboards?|fenc\w+|walls?|hedges?|parking|loading|drive\w*|aisles?|garages?|accessory"
-    r"|pools?"
+    r"(?i)\b(?:signs?|signage|billboards?|fenc\w+|walls?|hedges?|parking|loading|drive\w*|aisles?|garages?|accessory|pools?"
     r"|towers?|antennas?|wireless|telecommunication\w*|landscap\w+|buffers?|screening|trees?|streets? (?:standards"
     r"|design)|sidewalks?|alleys?"
     r"|lighting|machines?|solar|wind|mobile homes?|manufactured homes?|recreational|vehicles?|kennels?"
@@ -43,54 +42,43 @@ _OTHER: Final = re.compile(
     r"|storage|utilit\w+"
     r"|subdivision\w*|definitions?|parks?|outdoor|temporary|flood\w*|riparian|slopes?|wetlands?|noise|monuments?"
     r"|visibility|pumps?|canop\w+|stormwater)\b",
-    re.I,
 )
 """Subjects other than the lot, its yards and its main building."""
 _STANDARDS: Final = re.compile(
-    r"\b(?:bulk|dimension\w*|area|yards?|heights?|setbacks?|lots?|coverage|density|intensity|standards?|requirements?"
+    r"(?i)\b(?:bulk|dimension\w*|area|yards?|heights?|setbacks?|lots?|coverage|density|intensity|standards?|requirements?"
     r"|regulations?|districts?|zones?|development|site|building|general|provisions)\b|^$",
-    re.I,
 )
 _GENERIC: Final = re.compile(
-    r"(?:\W|\b(?:bulk|dimension(?:s|al)?|area|yards?|heights?|setbacks?|lots?|coverage|density|intensity|standards?"
+    r"(?i)(?:\W|\b(?:bulk|dimension(?:s|al)?|area|yards?|heights?|setbacks?|lots?|coverage|density|intensity|standards?"
     r"|requirements?"
     r"|regulations?|restrictions|limitations|development|site|building|general|provisions|minimum|maximum|and|or"
     r"|the|of|for|placement|space|size|following|shall|apply|are|as follows|limits?|open|main|principal|location"
     r"|required|residential|an?|buildings?|in|district|zone|this|all|any|each|no|every|such|land|parcels?|uses|structures?)\b)+",
-    re.I,
 )
 _PLACE: Final = re.compile(
-    r"\b(?:in|within|for|of) (?:(?:the|an?|any|all|each|this) )?(?:[\w./&-]+,? ){0,9}?(?:districts?|zones?)\b", re.I
+    r"(?i)\b(?:in|within|for|of) (?:(?:the|an?|any|all|each|this) )?(?:[\w./&-]+,? ){0,9}?(?:districts?|zones?)\b"
 )
 _OF_BUILDINGS: Final = re.compile(
-    r"(?:in )?(?:all |an? |any |each |the )?(?P<what>(?:[\w-]+ ){0,5}(?:dwellings?"
+    r"(?i)(?:in )?(?:all |an? |any |each |the )?(?P<what>(?:[\w-]+ ){0,5}(?:dwellings?"
     r"|houses|developments?|buildings?|uses))",
-    re.I,
 )
-_FOR: Final = re.compile(r"^(?:for |in the case of )(?:an? |all |any |each |the )?(?P<what>[^:;]{2,80}?)[:,]? *$", re.I)
-_MAIN: Final = re.compile(
-    r"(?:(?:principal|main|primary|all|the|permitted) ?)*(?:buildings?|structures?|dwellings?|uses?"
-    r"|lots?)?(?: and structures)?",
-    re.I,
-)
+_FOR: Final = re.compile(r"(?i)^(?:for |in the case of )(?:an? |all |any |each |the )?(?P<what>[^:;]{2,80}?)[:,]? *$")
 _AFTER: Final = re.compile(
     r"[ .;,]*$|[ .,;]*(?:\(? ?(?:minimum|maximum|min\.?|max\.?) ?\)?|in (?:height|width|depth|area)|or (?:more|less"
     r"|greater))[ .;,]*$"
     r"|[.;]?(?: ?\(?(?:minimum|maximum|min\.?|max\.?)\)?)? ?(?P<case>(?:[,;(.] ?|(?:on|for|if|when|where|at|from"
-    r"|measured|provided|except|unless|plus|minus|or"
-    r"|and|abutting|adjacent|along|to|in any|in the|with|each)\b).*)$",
+    r"|measured|provided|except|unless|plus|minus|or|and|abutting|adjacent|along|to|in any|in the|with|each)\b).*)$",
     re.I | re.S,
 )
-_OF: Final = re.compile(r" ?(?:of|per|/|for (?:each|every)|times|x|by \d)\b", re.I)
-_OF_LOT: Final = re.compile(r" ?of (?:the )?(?:total |gross |net )?(?:lot|site|parcel)(?: area)?\b", re.I)
+_OF: Final = re.compile(r"(?i) ?(?:of|per|/|for (?:each|every)|times|x|by \d)\b")
+_OF_LOT: Final = re.compile(r"(?i) ?of (?:the )?(?:total |gross |net )?(?:lot|site|parcel)(?: area)?\b")
 _BOUND_LAST: Final = re.compile(
-    r"\b(?:not (?:less|more|greater) than|at least|no (?:less|more) than|not to exceed|up to)\W*$", re.I
+    r"(?i)\b(?:not (?:less|more|greater) than|at least|no (?:less|more) than|not to exceed|up to)\W*$"
 )
-_BARE: Final = re.compile(r"(?P<label>[^:]{3,80}): ?(?P<number>[\d.,]*\d)\W*")
-_USES: Final = re.compile(r"\b(?:permitted|special|conditional|other|principal) uses?\b", re.I)
-_BOUND_FIRST: Final = re.compile(r"^(?:(?:minimum|maximum|or (?:less|more)),? ?)+", re.I)
+_USES: Final = re.compile(r"(?i)\b(?:permitted|special|conditional|other|principal) uses?\b")
+_BOUND_FIRST: Final = re.compile(r"(?i)^(?:(?:minimum|maximum|or (?:less|more)),? ?)+")
 _NOTE: Final = re.compile(r"[(\[]?(\d{1,2}|[*†‡]{1,3})[)\]]?")
-_STOREYS: Final = re.compile(r"[ ,]*(?:or|and|/|\() ?$", re.I)
+_STOREYS: Final = re.compile(r"(?i)[ ,]*(?:or|and|/|\() ?$")
 _PARTS: Final = re.compile(r"(?<=[a-z)%])[.;] (?=[A-Z])(?<!sq\. )(?<!ft\. (?=[a-z]))")
 """The end of one label and value before the next: ``Front: 30 feet. Side: 10 feet.``"""
 _LONGEST: Final = 600
@@ -154,13 +142,9 @@ def _read_lines(
         found: list[Standard] = []
         if holds.told and len(words) <= _LONGEST:
             first, last = line.body, line.body + len(words)
-            named, stop = parse_leading_codes(words, known)
-            if named and words[stop : stop + 1] in (":", " ") and any(len(code) > 1 for code in named):
-                first += stop + 1
             scope = places.at(line.start)
-            codes = named or scope
-            if scope and not set(codes) <= set(scope):
-                codes = ()  # "ASF: 10 units per acre" in another district is about dwellings of that name
+            # "ASF: 10 units per acre" in another district is about dwellings of that name.
+            codes = [code for code in parse_leading_codes(words, known)[0] or scope if code in (scope or known)]
             for end in [*(part.start() for part in _PARTS.finditer(text, first, last)), last] if codes else []:
                 if end == last or any(find_measures(text, first, end)):  # not "Building coverage. Forty percent"
                     found += _read_line(text, first, end, holds, codes)
@@ -182,9 +166,7 @@ def _parse_head(words: str, path: _Path, known: Mapping[str, District]) -> _Path
     head = re.split(r"(?<=[a-z)]{2})[.:](?: |$)", said, maxsplit=1)[0].strip(" .:")
     if verb := VERB.search(head):
         subject = _PLACE.sub(" ", head[: verb.start()]).strip(" ,")
-        if _OTHER.search(subject):
-            return replace(path, told=False)
-        if _GENERIC.fullmatch(f"{subject} "):
+        if not _OTHER.search(subject) and _GENERIC.fullmatch(f"{subject} "):
             return path
         of = _OF_BUILDINGS.fullmatch(subject)
         return replace(path, what=of["what"]) if of else replace(path, told=False)
@@ -198,13 +180,12 @@ def _parse_head(words: str, path: _Path, known: Mapping[str, District]) -> _Path
         return path
     if _USES.search(head):
         return replace(path, what=head)
-    of = _FOR.match(head)
-    return replace(path, what=of["what"]) if of else replace(path, told=False)
+    return replace(path, told=False)
 
 
 def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str]) -> Iterator[Standard]:
     """Read one line [start, end)."""
-    given = list(find_measures(text, start, end)) or _find_bare(text, start, end, path)
+    given = list(find_measures(text, start, end))
     before = text[start : given[0].start].strip() if given else ""
     if not given or VERB.search(before) or len(before.split()) > _BEFORE or _OTHER.search(before):
         return
@@ -243,23 +224,13 @@ def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str
             )  # fmt: skip
 
 
-def _find_bare(text: str, start: int, end: int, path: _Path) -> Sequence[Measure]:
-    """Find the number of a line whose label has its unit: ``Floor area ratio: 0.45``, ``Lot area (sq. ft.): 6,000``."""
-    bare = _BARE.fullmatch(text, start, end)
-    label = parse_label(bare["label"], path.group) if bare else None
-    given = parse_measure(bare["number"], label.unit) if bare and label else None
-    return [replace(given, start=bare.start("number"), end=bare.end("number"))] if bare and given else []
-
-
 def _find_label(before: str, path: _Path) -> tuple[DimensionLabel | None, str | None]:
     """Find the dimension that the words before a value, and the headings above, name, and the use."""
     words = _BOUND_LAST.sub("", before.strip(" :–—-.")).strip(" :–—-.,")
-    words = re.sub(r"^(?:an?|the)\b ", "", words, flags=re.I)
+    words = re.sub(r"(?i)^(?:an?|the)\b ", "", words)
     group = parse_label(path.group) if path.group else None
     if group is not None and (of := _FOR.match(words)):
         return group, of["what"]
     if words and (own := parse_label(words, path.group)) is not None:
         return own, path.what
-    if not words or _MAIN.fullmatch(words):
-        return group, path.what or words or None
-    return None, None
+    return (None, None) if words else (group, path.what)

@@ -34,31 +34,29 @@ from loaders.zoning.extraction.section_scope import Places
 from loaders.zoning.readers.code_model import Cell, Section, Table
 
 _NONE: Final = re.compile(
-    r"(?:n/?a|none|no|not applicable|no (?:minimum|maximum|limit|requirement)|nr|nl|[-–—.]*)\.?", re.I
+    r"(?i)(?:n/?a|none|no|not applicable|no (?:minimum|maximum|limit|requirement)|nr|nl|[-–—.]*)\.?"
 )
 _MARK: Final = re.compile(
     r"(?<=['′’%\w).\"]) ?(?:\((?P<letter>[a-z]{1,2}|\d{1,2})\)|[\[(]?(?P<mark>[*†‡]{1,3}|(?<=[ \[(])\d{1,2})[\])]?"
     r"|(?<=\d)(?P<plain>[a-z]))$"
 )
 _NO_CASE: Final = re.compile(
-    r"(?:(?:min|max)(?:imum|\.)?|(?:zoning )?(?:districts?|zones?)|uses?|requirements?|standards?|regulations?"
+    r"(?i)(?:(?:min|max)(?:imum|\.)?|(?:zoning )?(?:districts?|zones?)|uses?|requirements?|standards?|regulations?"
     r"|dimensions?|values?|required|all(?: (?:uses|districts|lots|buildings))?|amount|limits?"
     r"|feet|\(?ft\.?\)?|\W|\d{0,2})*",
-    re.I,
 )
 """A header without a case or a use."""
 _CASE: Final = re.compile(
-    r"(?:with|without|w/|where|when|if|on|in|served|not served|abutting|adjacent|adjoining|at|to|from|each|both|total"
-    r"|corner|interior|through|one side|per|between|next)\b",
-    re.I,
+    r"(?i)(?:with|without|w/|where|when|if|on|in|served|not served|abutting|adjacent|adjoining|at|to|from"
+    r"|each|both|total|corner|interior|through|one side|per|between|next)\b",
 )
 """The first word of a header that is for a case, and not for a use: ``With public sewer``."""
 _DIGIT: Final = re.compile(r"\d")
 _PAIR: Final = re.compile(r" ?/ ?")
 _REFERENCE: Final = re.compile(
-    r"\b(?:section|sec|chapter|article|page|ordinance|file|no|map|date|year|adopted)\b|§", re.I
+    r"(?i)\b(?:section|sec|chapter|article|page|ordinance|file|no|map|date|year|adopted)\b|§"
 )
-_VERB: Final = re.compile(r"\b(?:shall|must|may|is|are|will|has|have)\b|[.;]$", re.I)
+_VERB: Final = re.compile(r"(?i)\b(?:shall|must|may|is|are|will|has|have)\b|[.;]$")
 _LONGEST_LINE: Final = 400
 _WORDS_OF_CAPTION: Final = 12
 _CAPTION: Final = 120

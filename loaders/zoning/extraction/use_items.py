@@ -15,46 +15,40 @@ _SENTENCES: Final = re.compile(
     r"(?<=[a-z0-9)\]”\"]{2})[.](?= +[A-Z(“\"])(?<!\bSec\.)(?<!\bNo\.)(?<!\betc\.)(?<!\bArt\.)"
 )
 VERB: Final = re.compile(
-    r"\b(?:shall|must|may|will|can|cannot|should|is|are|was|were|has|have|had|does|do|applies|apply|means|requires?"
+    r"(?i)\b(?:shall|must|may|will|can|cannot|should|is|are|was|were|has|have|had|does|do|applies|apply|means|requires?"
     r"|needs?)\b",
-    re.I,
 )
 BEGINS_NO_USE: Final = re.compile(
-    r"(?:no|not|none|by|upon|such|the following|these|those|this|that|when|where|if|provided|except|unless|see|as"
+    r"(?i)(?:no|not|none|by|upon|such|the following|these|those|this|that|when|where|if|provided|except|unless|see|as"
     r"|in|on|for"
-    r"|within|minimum|maximum|min|max|each|every|one (?:of|per|for)|all (?:other|such|of)|any (?:other|such|of"
-    r"|and all)"
+    r"|within|minimum|maximum|min|max|each|every|one (?:of|per|for)|all (?:other|such|of)|any (?:other|such|of|and all)"
     r"|other|others|(?:all |any )?uses?|section|article|chapter|table|note|figure|page|subject|only|up to|at least"
     r"|more|less|fewer"
     r"|to|and|or|but|also|same|similar|reserved|repealed|deleted|n/a|ord|ordinance|amended|added)\b(?!-)|[^A-Za-z]",
-    re.I,
 )
 _ANY_USE: Final = re.compile(
-    r"\b(?:uses?|activities)(?: of (?:land|right))?,? (?:(?:that|which|as) )?(?:(?:is|are|is first|are first) )?"
+    r"(?i)\b(?:uses?|activities)(?: of (?:land|right))?,? (?:(?:that|which|as) )?(?:(?:is|are|is first|are first) )?"
     r"(?:permitted|allowed|listed|specified|authorized|set forth|enumerated|described|similar|of (?:a|the) same)\b"
     r"|\b(?:permitted|allowed|listed|first permitted)\b[^.;]{0,40}\b(?:districts?|zones?|sections?|above|article"
     r"|chapter)\b"
     r"|\bsimilar (?:to|uses?|in)\b|\buses?(?: and \w+)? not\b|\b(?:permitted|conditional|special|prohibited) uses?\b",
-    re.I,
 )
 """A reference to the uses of another place, or to uses like those listed."""
 _PAGE: Final = re.compile(r"\.{3,}|[….] ?\d{1,4}$|(?<=[a-z]) \d{1,4}(?:[-–,] ?\d{1,4})*$")
 _CITED_LAST: Final = re.compile(
-    r"\b(?:sections?|chapters?|articles?|parts?|titles?|tables?|divisions?) [\d.-]{1,12}(?:,? (?:and|or|through"
+    r"(?i)\b(?:sections?|chapters?|articles?|parts?|titles?|tables?|divisions?) [\d.-]{1,12}(?:,? (?:and|or|through"
     r"|to) [\d.-]{1,12})?$",
-    re.I,
 )
 EXCEPTS: Final = re.compile(
-    r"\b(?:except(?:ing|ed)?|excluding|other than|but not|but only|unless|excluded|exclusive of)\b", re.I
+    r"(?i)\b(?:except(?:ing|ed)?|excluding|other than|but not|but only|unless|excluded|exclusive of)\b"
 )
 DIMENSION: Final = re.compile(
-    r"\b(?:lot (?:size|area|width|depth|coverage|frontage)|(?:building )?heights?|setbacks?"
+    r"(?i)\b(?:lot (?:size|area|width|depth|coverage|frontage)|(?:building )?heights?|setbacks?"
     r"|(?:front|side|rear|required|corner) yards?|frontage|coverage|densit(?:y|ies)|floor area(?: ratio)?|size)s?$",
-    re.I,
 )
 UNITS: Final = frozenset(("FT", "FT2", "AC", "M", "M2", "MI", "MI2", "IN", "HA", "PERCENT", "storey", "DEG"))
 CUT: Final = re.compile(
-    r"[,;]? ?(?=\((?!\d{1,2}\)|s\)|es\)))|[,;]?(?: -+| [–—]+)? (?=(?:provided|subject to|as (?:regulated|permitted"
+    r"(?i)[,;]? ?(?=\((?!\d{1,2}\)|s\)|es\)))|[,;]?(?: -+| [–—]+)? (?=(?:provided|subject to|as (?:regulated|permitted"
     r"|described|defined"
     r"|set forth|provided|required|specified|approved|limited|authorized|governed|listed|per|outlined|prescribed|an?"
     r"|accessory|part of)\b|in (?:accordance|conformance|compliance|conformity|conjunction|connection"
@@ -62,28 +56,21 @@ CUT: Final = re.compile(
     r" (?:to )?(?:exceed\w*|more|less|over|including|involving)|not\b|with(?:out)? (?:no|not|up)\b|having\b"
     r"|limited to|up to|at least|(?:no |not )?(?:more|less|fewer|greater)"
     r" than|includ(?:ing|es)\b|such as\b|but\b|see\b|per\b(?! lot\b)|under \d|over \d|containing|consisting|which\b"
-    r"|that\b|who\b|whose\b"
-    r"|upon\b|where\b|when\b|provided\b|accessory to\b|incidental to\b|located\b|conducted\b"
-    r"|(?:for|in|on|of) (?:not|no|up to|at least|more|less|fewer) |on (?:an? |the )?(?:lots?|parcels?|tracts?"
-    r"|sites?)\b"
+    r"|that\b|who\b|whose\b|upon\b|where\b|when\b|provided\b|accessory to\b|incidental to\b|located\b|conducted\b"
+    r"|(?:for|in|on|of) (?:not|no|up to|at least|more|less|fewer) |on (?:an? |the )?(?:lots?|parcels?|tracts?|sites?)\b"
     r"|within\b|for (?:an?|the) period))|: (?=\S)",
-    re.I,
 )
 MEMBERS: Final = re.compile(
-    r"\W{0,9}(?:including|includes|such as|e\.g\.|i\.e\.|namely|like|for example|etc)\b(?! but only| only)",
-    re.I,
+    r"(?i)\W{0,9}(?:including|includes|such as|e\.g\.|i\.e\.|namely|like|for example|etc)\b(?! but only| only)",
 )
 LIMITS: Final = re.compile(
-    r"\b(?:shall|must|only|not|no|provided|subject|regulated|limited|accordance|pursuant|conducted|enclosed|requir\w+"
-    r"|prohibit\w*|unless|when|where|if|within|compliance|see|section|chapter|article|sec|defined|described"
-    r"|conform\w*"
+    r"(?i)\b(?:shall|must|only|not|no|provided|subject|regulated|limited|accordance|pursuant|conducted|enclosed|requir\w+"
+    r"|prohibit\w*|unless|when|where|if|within|compliance|see|section|chapter|article|sec|defined|described|conform\w*"
     r"|accessory|incidental|approv\w+|permit\w*|may|minimum|maximum|per|under|standards|conditions?|days?|hours?)\b|§",
-    re.I,
 )
 _HEAD_END: Final = re.compile(
-    r"\b(?:standards?|requirements?|regulations?|review|criteria|findings?|procedures?|purpose|intent|provisions"
+    r"(?i)\b(?:standards?|requirements?|regulations?|review|criteria|findings?|procedures?|purpose|intent|provisions"
     r"|restrictions|limitations|applications?|conditions?)$",
-    re.I,
 )
 _ONLY_IN: Final = re.compile(
     rf"[(,]? ?(?:(?:permitted |allowed )?(?:only )?in (?:the )?)?"
@@ -92,38 +79,35 @@ _ONLY_IN: Final = re.compile(
 )
 _IN_PLACE: Final = re.compile(
     rf"In (?:the |an? |all )?(?P<codes>{naming.CODE}(?:(?:,? (?:and|or|&) "
-    rf"|, ){naming.CODE}){{0,20}})(?:[ -](?i:zoning )?"
-    r"(?i:districts?|zones?))(?: only)?(?: ?[:,]| ?[–—-]) ?"
+    rf"|, ){naming.CODE}){{0,20}})(?:[ -](?i:zoning )?(?i:districts?|zones?))(?: only)?(?: ?[:,]| ?[–—-]) ?"
 )
-PLACE_WORD: Final = re.compile(r"\b(?:districts?|zones?)\b", re.I)
+PLACE_WORD: Final = re.compile(r"(?i)\b(?:districts?|zones?)\b")
 _SEMICOLON: Final = re.compile(r"; ?(?:(?:and|or|and/or) )?")
 _COMMA: Final = re.compile(r",? (?:and|or) (?=[^,]{0,300}$)|, ?")
-_PLURAL: Final = re.compile(r"[a-z]{2,}(?<![su])s|agriculture|forestry|horticulture|farming", re.I)
+_PLURAL: Final = re.compile(r"(?i)[a-z]{2,}(?<![su])s|agriculture|forestry|horticulture|farming")
 HISTORY_NOTE: Final = re.compile(r" ?[(\[](?:Ord\b|Ordinance|Added|Amended|Prior code)[^\n]{0,400}+$")
 _ENDS: Final = " ;,."
 _WORDS_OF_NAME: Final = 24
 LONGEST_ITEM: Final = 3_000
-_SEE: Final = re.compile(r"\(? ?(?:see|cf)\b[^();]*+(?:\([^()]*\)[^();]*+)*\)?\W*", re.I)
+_SEE: Final = re.compile(r"(?i)\(? ?(?:see|cf)\b[^();]*+(?:\([^()]*\)[^();]*+)*\)?\W*")
 """A reference that limits nothing: ``(see § 3-2)``."""
-_COMPARES: Final = re.compile(r"(?:no|not|up to|less|more|fewer|greater|at least|limited to)\b", re.I)
-_DANGLING: Final = re.compile(r",? (?:with|having|of|on|for) (?:an? |the )?[\w-]+$", re.I)
+_COMPARES: Final = re.compile(r"(?i)(?:no|not|up to|less|more|fewer|greater|at least|limited to)\b")
+_DANGLING: Final = re.compile(r"(?i),? (?:with|having|of|on|for) (?:an? |the )?[\w-]+$")
 _BRACKET: Final = re.compile(r"\([^()]{2,60}\)")
 _REGULATED: Final = re.compile(
-    r"\bas (?:regulated|described|provided|defined|specified|set forth|permitted under|permitted by"
+    r"(?i)\bas (?:regulated|described|provided|defined|specified|set forth|permitted under|permitted by"
     r"|required)\b[^.;]{0,100}(?:section|chapter|article|§|subsection)",
-    re.I,
 )
 _CITED_WITHIN: Final = re.compile(
-    r"(?P<cited>as (?:regulated|described|provided|defined|specified|set forth|permitted|required)\b"
+    r"(?i)(?P<cited>as (?:regulated|described|provided|defined|specified|set forth|permitted|required)\b"
     r"[^,;]{0,80}?\d[\w.()-]*+"
     r"(?: of (?:this|the) [^,;.]{2,60}?\b(?:code|ordinance|chapter|title|article|resolution|bylaws?))?),? and "
     r"(?!(?:(?:sections?|chapters?|articles?|provided|subject|as|in|with|shall|if|when|where|only|not)\b|[\d§(]))"
     r"[^.;]+",
-    re.I,
 )
 """A reference in the middle of an item, with another use behind it: ``as regulated in Chapter 50, and flag poles``."""
 _PLACE_CITED: Final = re.compile(
-    r"\bas (?:regulated|described|provided|defined|specified|set forth|required)\b[^.;]{0,100}", re.I
+    r"(?i)\bas (?:regulated|described|provided|defined|specified|set forth|required)\b[^.;]{0,100}"
 )
 
 

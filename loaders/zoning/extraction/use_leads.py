@@ -17,86 +17,78 @@ _WORD: Final = (
     r"(?:un)?(?:permitted|allowed|allowable|prohibited|permissible)|not|conditional(?:ly)?|special|specific|limited"
     r"|principal|primary|main|accessory|temporary|incidental|land|uses?|buildings?|structures?|activities|exceptions?"
     r"|permits?|required|requiring|subject|to|by|as|of|right|on|upon|with|under|only|review|approval|issuance"
-    r"|authorized|conditions?|standards?|site|plan|zoning|board|planning|commission|city|council|and|or|and/or|the"
-    r"|an?"
+    r"|authorized|conditions?|standards?|site|plan|zoning|board|planning|commission|city|council|and|or|and/or|the|an?"
     r"|general|matter|administrative|outright|additional|other|use-by-right|discretionary|provisional|interim|which"
     r"|are|may|be|shall|require"
 )
-HEADING: Final = re.compile(rf"(?:(?:{_WORD})(?:[,/&]|(?=[ -]|$)))(?:[ -]?(?:{_WORD}|&)(?:[,/]|(?=[ -]|$)))*+", re.I)
-OF_USES: Final = re.compile(r"\b(?:uses?|activities|exceptions?|structures|buildings|permitted|right)\b", re.I)
+HEADING: Final = re.compile(rf"(?i)(?:(?:{_WORD})(?:[,/&]|(?=[ -]|$)))(?:[ -]?(?:{_WORD}|&)(?:[,/]|(?=[ -]|$)))*+")
+OF_USES: Final = re.compile(r"(?i)\b(?:uses?|activities|exceptions?|structures|buildings|permitted|right)\b")
 _ASIDE: Final = re.compile(r" ?[(\[][^()\[\]]{0,200}[)\]]")
 _RESTRICTED: Final = re.compile(r" ?(?:[-–—:,(]|\b(?=on|above|below|within|in)\b) ?(?P<rest>\S.{2,120})")
 _IN_DISTRICT: Final = re.compile(
-    r"\b(?:in|within|for|of) (?:(?:the|an?|any|all|each"
+    r"(?i)\b(?:in|within|for|of) (?:(?:the|an?|any|all|each"
     r"|this) )?(?P<place>(?:[\w./&-]+,? ){0,9}?(?:districts?|zones?)\b"
     rf"(?: ?\([\w-]{{1,10}}\))?|{naming.CODE}(?:(?:,? (?:and|or|&) |, ){naming.CODE}){{0,20}}(?=$|[:,]))",
-    re.I,
 )
 _DISTRICT_FIRST: Final = re.compile(
-    rf"^(?P<place>(?:[\w./&-]+,? ){{0,9}}?(?:districts?|zones?)(?: ?\([\w-]{{1,10}}\))?"
+    rf"(?i)^(?P<place>(?:[\w./&-]+,? ){{0,9}}?(?:districts?|zones?)(?: ?\([\w-]{{1,10}}\))?"
     rf"|{naming.CODE})(?:[:,]? ?[–—-]* |: ?)(?=\w)",
-    re.I,
 )
 _MIXED: Final = re.compile(
-    r"\b(?:permitted|by right|principal|conditional|special|prohibited|accessory)(?: uses?| exceptions?)?"
+    r"(?i)\b(?:permitted|by right|principal|conditional|special|prohibited|accessory)(?: uses?| exceptions?)?"
     r"(?:,? and/or |, | and |/| or | & )(?:permitted|conditional|special|prohibited)\b",
-    re.I,
 )
 _KINDS_OF_USES: Final = re.compile(
-    r"(?:(?:principal|primary|main|accessory|temporary|and|or|land|buildings|structures|uses?)\W*)+", re.I
+    r"(?i)(?:(?:principal|primary|main|accessory|temporary|and|or|land|buildings|structures|uses?)\W*)+"
 )
-_PROCEDURE: Final = re.compile(r"(?:(?:special|conditional|administrative|use|the|an?|and|or)\W+)+permits?", re.I)
+_PROCEDURE: Final = re.compile(r"(?i)(?:(?:special|conditional|administrative|use|the|an?|and|or)\W+)+permits?")
 """A heading about permits, and not about the uses that need one."""
-ACCESSORY: Final = re.compile(r"\b(?:accessory|temporary|incidental)\b", re.I)
-_ACCESSORY_USES: Final = re.compile(r"(?:permitted )?accessory\b", re.I)
+ACCESSORY: Final = re.compile(r"(?i)\b(?:accessory|temporary|incidental)\b")
+_ACCESSORY_USES: Final = re.compile(r"(?i)(?:permitted )?accessory\b")
 NOT_USES: Final = re.compile(
-    r"\b(?:bulk|dimension\w*|yards?|heights?|setbacks?|area regulations|lot (?:area|size|width)s?|coverage|density"
+    r"(?i)\b(?:bulk|dimension\w*|yards?|heights?|setbacks?|area regulations|lot (?:area|size|width)s?|coverage|density"
     r"|parking|loading|signs?|signage|landscap\w+|screening|buffer\w*|lighting|fences?|definitions?|purposes?|intent"
     r"|objectives?|procedures?|applications?|administration|enforcement|nonconform\w+|amendments?|appeals?|variances?"
     r"|fees?|penalt\w+|violations?|findings?|criteria|performance|design|streets?|utilities|projections?"
     r"|encroachments?|projects? into|index|contents|supplement\w*|(?:development|area|site|general) standards"
     r"|regulations|restrictions|requirements|provisions|limitations|guidelines)\b",
-    re.I,
 )
 """Words of headings whose lists are not of uses."""
 ANNOUNCES: Final = re.compile(
-    r"\b(?:following|as follows|below|hereinafter (?:set forth|listed)|herein(?:after)?|the uses:|these uses)\b", re.I
+    r"(?i)\b(?:following|as follows|below|hereinafter (?:set forth|listed)|herein(?:after)?|the uses:|these uses)\b"
 )
-_ABOUT_USES: Final = re.compile(r"\b(?:uses?|used|activities|purposes?|occupied|special exceptions?)\b", re.I)
+_ABOUT_USES: Final = re.compile(r"(?i)\b(?:uses?|used|activities|purposes?|occupied|special exceptions?)\b")
 _OTHER_LIST: Final = re.compile(
-    r"\bfollowing (?:[\w-]+ ){0,3}?(?:standards?|conditions?|requirements?|regulations?|restrictions?|limitations?"
+    r"(?i)\bfollowing (?:[\w-]+ ){0,3}?(?:standards?|conditions?|requirements?|regulations?|restrictions?|limitations?"
     r"|terms"
     r"|signs?|criteria|provisions?|information|factors?|findings?|definitions?|documents?|procedures?|words?|items?"
     r"|districts?|zones?|yards?|setbacks?)\b|\b(?:yards?|setbacks?|signs?|fences?|heights?|encroach\w*|projections?"
     r"|nonconforming|definitions?|parking)\b",
-    re.I,
 )
 """A sentence that announces a list of something else than uses."""
-FOLLOWING: Final = re.compile(r"\W*the following\b", re.I)
-_NO: Final = re.compile(r"\b(?:no|nor|not|none)\b", re.I)
-_EXCEPT: Final = re.compile(r"\b(?:except|other than|but|unless)\b", re.I)
-_ONLY: Final = re.compile(r"\bonly\b(?! (?:if|when|where|upon|by|as|after|with|in)\b)|\bno others?\b", re.I)
-_NO_OTHER: Final = re.compile(r" ?,? ?\b(?:and|but) no others?(?: uses?)?\b", re.I)
+FOLLOWING: Final = re.compile(r"(?i)\W*the following\b")
+_NO: Final = re.compile(r"(?i)\b(?:no|nor|not|none)\b")
+_EXCEPT: Final = re.compile(r"(?i)\b(?:except|other than|but|unless)\b")
+_ONLY: Final = re.compile(r"(?i)\bonly\b(?! (?:if|when|where|upon|by|as|after|with|in)\b)|\bno others?\b")
+_NO_OTHER: Final = re.compile(r"(?i) ?,? ?\b(?:and|but) no others?(?: uses?)?\b")
 _PROHIBITS: Final = re.compile(
-    r"\b(?:are|is|be|being)(?: \w+)? prohibited\b|\b(?:are|is|shall) not (?:be )?(?:permitted|allowed)\b"
+    r"(?i)\b(?:are|is|be|being)(?: \w+)? prohibited\b|\b(?:are|is|shall) not (?:be )?(?:permitted|allowed)\b"
     r"|\b(?:no|none) of the following(?: uses?)? (?:is|are|shall be) (?:permitted|allowed)\b|^prohibited\b",
-    re.I,
 )
 _PERMITS: Final = re.compile(
-    r"\b(?:permitted|allowed|authorized|by right|approved|may be used|shall be used|may be (?:located|established))\b",
-    re.I,
+    r"(?i)\b(?:permitted|allowed|authorized|by right|approved|may be used|shall be used"
+    r"|may be (?:located|established))\b",
 )
-_MAY_BE: Final = re.compile(r"\bmay(?: also| only)? be (?:\w+ )?(?:permitted|allowed|authorized|approved)\b", re.I)
-_APPROVED: Final = re.compile(r"\b(?:permits?|approv\w+|hearings?|review\w*|authoriz\w+ by|exceptions?)\b", re.I)
+_MAY_BE: Final = re.compile(r"(?i)\bmay(?: also| only)? be (?:\w+ )?(?:permitted|allowed|authorized|approved)\b")
+_APPROVED: Final = re.compile(r"(?i)\b(?:permits?|approv\w+|hearings?|review\w*|authoriz\w+ by|exceptions?)\b")
 _NEGATED: Final = re.compile(
-    r"\b(?:no|not|nor|none|never|unless|except(?:ing|ed)?|without|excluding|other than|prohibit\w*)\b", re.I
+    r"(?i)\b(?:no|not|nor|none|never|unless|except(?:ing|ed)?|without|excluding|other than|prohibit\w*)\b"
 )
 _LEAD_LIMIT: Final = re.compile(
-    r"\b(?:subject to|provided|if\b|when\b|where\b|only (?:if|when|as|in|within)|pursuant to|in accordance"
-    r"|as accessory"
-    r"|as (?:part|regulated)|upon\b|in conjunction|within (?:an? )?(?:enclosed|building)|incidental to|on lots?)\b"
+    r"(?i)\b(?:subject to|provided|if\b|when\b|where\b|only (?:if|when|as|in|within)|pursuant to|in accordance"
+    r"|as accessory|as (?:part|regulated)|upon\b|in conjunction|within (?:an? )?(?:enclosed|building)|incidental to"
+    r"|on lots?)\b"
     r"[^:]{0,400}",
-    re.I,
 )
 
 
@@ -141,8 +133,8 @@ def parse_heading(words: str, known: Mapping[str, District]) -> Lead | None:
             return None
         conditions = (limit["rest"].strip(" )"),)
     if _MIXED.search(match[0]) or (
-        re.search(r"\bstandards?$|\bconditions?$", match[0], re.I)
-        and not re.search(r"\b(?:subject to|with|under)\b", match[0], re.I)
+        re.search(r"(?i)\bstandards?$|\bconditions?$", match[0])
+        and not re.search(r"(?i)\b(?:subject to|with|under)\b", match[0])
     ):
         return None
     level = None if _KINDS_OF_USES.fullmatch(match[0]) else level_of(match[0])
@@ -160,7 +152,7 @@ def _take_place(words: str, known: Mapping[str, District]) -> tuple[str, Sequenc
         if placed := pattern.search(words):
             codes = naming.codes_in_title(placed["place"], known)
             plain = f"{words[: placed.start()]} {words[placed.end() :]}".strip(" ,:–—-")
-            if plain and (codes or re.search(r"\b(?:districts?|zones?)\b", placed[0], re.I)):
+            if plain and (codes or re.search(r"(?i)\b(?:districts?|zones?)\b", placed[0])):
                 return plain, codes or None
     return words, None
 
@@ -182,7 +174,7 @@ def parse_sentence(said: str, first: int, last: int, known: Mapping[str, Distric
     if exclusive:
         level: Level | None = "conditional" if is_conditional(plain) else "byRight"
     elif _PROHIBITS.search(plain):
-        if re.search(r"\b(?:except|unless|other than|but)\b", plain, re.I):
+        if re.search(r"(?i)\b(?:except|unless|other than|but)\b", plain):
             return BLOCKED
         return Lead("notPermitted", said.strip(" .:"), (), None, districts)
     elif not (_PERMITS.search(plain) or is_conditional(plain)):

@@ -128,14 +128,6 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
     assert seconds(8_000) < 8 * 4 * max(short, 0.002)
 
 
-def test_items_with_dashes_below_a_meaning_are_no_terms() -> None:
-    text = "Home: One of these:\nRest home – A house for the old.\nCare home – A house for the ill.\nHotel: A house."
-    assert found(text) == [
-        ("Home", "One of these:\nRest home – A house for the old.\nCare home – A house for the ill."),
-        ("Hotel", "A house."),
-    ]
-
-
 def test_a_meaning_goes_on_with_lines_about_the_term() -> None:
     text = (
         "Area: The sum of these:\n1. Rooms;\n2. Halls.\nThe following may be left out: 1. Attics;\n2. Cellars.\n"
@@ -170,4 +162,3 @@ def test_terms_in_quotes_are_defined_below_a_heading_of_definitions() -> None:
 
 def test_definitions_in_the_text_of_another_section_list_no_lines() -> None:
     assert found('Definition. "Shed" means a small hut.\nAny\nSheds built on a lot\nBarns', "Bulk Regulations") == []
-    assert found("The following terms apply:\nShed\nA small hut.", "Sheds") == [("Shed", "A small hut.")]

@@ -13,7 +13,6 @@ from loaders.zoning.readers.code_model import Section
     ("title", "expected"),
     [
         ("R-1 single-family residential district.", {"R-1": "single-family residential district"}),
-        ("Residential Districts: R1-C One-Family Cluster", {"R1-C": "One-Family Cluster"}),
         ("B-2, B-3 BUSINESS DISTRICTS.", {"B-2": "", "B-3": ""}),
         ("Hamlet Shops (HS) and Hamlet Center (HC) Districts.", {"HS": "Hamlet Shops", "HC": "Hamlet Center"}),
         ('LIGHT MILL DISTRICT "LM"', {"LM": "LIGHT MILL DISTRICT"}),

@@ -59,7 +59,6 @@ def test_a_label_names_a_dimension_only_as_a_whole(label: str, group: str, type_
         ("2. A minimum lot size.\na. For houses: 7,260 sq. ft.", [("lot-area", "7260 FT2")]),
         ("Maximum height: 35 feet or 2 1/2 stories, whichever is less.",
             [("building-height", "35 FT"), ("building-storeys", "2.5 storey")]),
-        ("Floor area ratio: 0.45", [("floor-area-ratio", "0.45 UNITLESS")]),
         # Prose, and what is not of the lot, its yards and its main building.
         ("The minimum lot area is 7,500 square feet.", []),
         ("Building height shall not exceed thirty-five feet.", []),
