@@ -13,7 +13,7 @@ import pickle
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any, Final
@@ -26,7 +26,7 @@ from kg.processes import objects
 from kg.processes.child import Child, ChildGoneError, ChildLateError, command
 from kg.provenance import permissions
 from kg.search.protocol import SearchIndex
-from kg.store.protocol import Commit, GraphChange, Patch, Store
+from kg.store.protocol import Commit, Patch, Store
 from loaders.dispatch import FUNCTIONS
 
 _FUNCTIONS: Final = {**FUNCTIONS, "extract": "loaders.zoning.graph.chat_extraction.extract_in_turns"}
@@ -206,12 +206,8 @@ class _Call:
 
     def _commit(self, replace: Mapping[Any, Any], describe: Callable[..., Patch] | None = None) -> Commit:
         """Commit for a caller without the token, whose rights the server checks itself."""
-
-        def checked(changes: Sequence[GraphChange]) -> Patch:
-            permissions.check_changes(self._kg.store, changes, permissions.RECORDS)
-            return Patch() if describe is None else describe(changes)
-
-        return self._kg.store.commit(replace, checked)
+        store = self._kg.store
+        return store.commit(replace, permissions.checked(store, describe or (lambda _: Patch()), permissions.RECORDS))
 
     def _call_back(self, number: int, *given: Any) -> Any:
         """Call a function of the process, while it waits for the answer to its request."""

@@ -22,7 +22,7 @@ from kg.actors import ADMIN, AUTHOR, TOKEN_HINT, Actor
 from kg.errors import ForbiddenError
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER
-from kg.store.protocol import GraphChange, Patch, Store, named_node, select
+from kg.store.protocol import Describe, GraphChange, Patch, Store, named_node, select
 from kg.vocabulary import BASE, GENERATED, PROV, PROV_GRAPH, SOURCED
 
 Method = Literal["PUT", "POST", "DELETE", "UPDATE"]
@@ -157,6 +157,16 @@ def check_changes(store: Store, changes: Sequence[GraphChange], prefixes: tuple[
         and store.count(change.graph)
     ]
     refuse_foreign(sorted(set(held) - find_attributed(store, held), key=str), author)
+
+
+def checked(store: Store, describe: Describe, prefixes: tuple[str, ...] = _OWNED) -> Describe:
+    """Have the `describe` of a commit check the changes first, as `check_changes` does."""
+
+    def check_and_describe(changes: Sequence[GraphChange]) -> Patch:
+        check_changes(store, changes, prefixes)
+        return describe(changes)
+
+    return check_and_describe
 
 
 def refuse_foreign(graphs: Sequence[NamedNode], author: str) -> None:

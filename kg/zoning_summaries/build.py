@@ -28,7 +28,7 @@ from kg.provenance.load_records import Agent, RecordOrigin, Run, timestamp
 from kg.remote.chat import ChatClosedError
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import GraphChange, Patch, Query, named_node, select
+from kg.store.protocol import Query, named_node, select
 from kg.text import quoted
 from kg.vocabulary import KG, PROV, RDF, SCHEMA, sha256
 from kg.zoning_summaries import code_tree
@@ -142,6 +142,7 @@ class _Build:
         self.prov_run = Run(AGENT, {"municipality": municipality, "model": writer.model})
         self.written: list[Summary] = []
         """Summaries that are not committed."""
+        self.committed: list[Summary] = []
         self.done = self.whole = 0
 
     def run(self, sections: Sequence[str], forced: set[str]) -> BuildReport:
@@ -175,7 +176,7 @@ class _Build:
         self.done += len(level) - len(ready)  # without a call, so that a build that is paused has written one
         for start in range(0, len(ready), BATCH):
             self.write(build_sources(self.kg.store.query_sources, self.tree, ready[start : start + BATCH]))
-        self.tree.put(())
+        self.tree.put(self.committed)
 
     def find_held(self, sections: Iterable[str]) -> dict[str, NamedNode]:
         """Find the sections whose summaries the caller may not replace, with their graphs."""
@@ -233,13 +234,13 @@ class _Build:
             self.report.run = commit_summaries(self.kg, self.tree, summaries, self.prov_run) or self.report.run
             del self.written[: len(summaries)]
             self.report.built += len(summaries)
-            self.tree.summaries.update((summary.section, summary) for summary in summaries)
+            self.committed += summaries
 
     def sweep(self) -> None:
         """Remove the summaries of sections that no longer exist or have no text to summarize."""
+        summaries, heights = self.tree.summaries.values(), self.tree.heights
         gone = [named_node(row["graph"]) for row in select(self.kg.store.query_sources, ORPHANS)]
-        for section in [each for each in self.tree.summaries if each not in self.tree.heights]:
-            gone.append(NamedNode(self.tree.summaries.pop(section).graph))
+        gone += [NamedNode(each.graph) for each in summaries if each.section not in heights]
         if gone:
             self.kg.store.commit(dict.fromkeys(gone, ()), self.prov_run.describe(self.kg.store, {}))
             read_newest()
@@ -282,7 +283,7 @@ def record_summary(
     Raises InvalidInputError for an invalid summary (see `check_summary`) and for a section
     without text to summarize, and ConflictError if the section or its parts have changed since `inputs_sha256`.
     """
-    tree = code_tree.read_tree(kg, municipality)
+    tree = code_tree.cached_tree(kg, municipality)
     if section not in tree.heights:
         state = tree.states.get(section, "unknown")
         raise InvalidInputError(f"{quoted(section)} cannot have a summary: its state is {state}.")
@@ -315,12 +316,7 @@ def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Sum
     with _WRITING:
         stored = bind(GRAPHS_OF, sections=[NamedNode(summary.section) for summary in summaries])
         held = [named_node(row["graph"]) for row in select(kg.store.query_sources, stored)]
-        described = run.describe(kg.store, origins)
-
-        def describe(changes: Sequence[GraphChange]) -> Patch:
-            permissions.check_changes(kg.store, changes)
-            return described(changes)
-
+        describe = permissions.checked(kg.store, run.describe(kg.store, origins))
         replace: dict[NamedNode, Sequence[Quad]] = dict.fromkeys(held, ())
         done = kg.store.commit(replace | {graph: [*_quads(tree, graphs[graph])] for graph in graphs}, describe)
     read_newest()

@@ -279,10 +279,9 @@ def _renewed(query: Query, known: int, tree: CodeTree, municipality: str, genera
     graphs = find_changed_graphs(query, known, generation)
     if graphs is None:
         return None
-    stated = {graph.removeprefix(_STATED) for graph in graphs if graph.startswith(_STATED)}
-    written = {graph.removeprefix(GENERATED).partition("/")[2] for graph in graphs if graph.startswith(GENERATED)}
-    own = f"{municipality.removeprefix(_MUNICIPALITIES)}/"
-    changed = {_SECTIONS + key for key in stated | written if key.startswith(own)}
+    name = municipality.removeprefix(_MUNICIPALITIES)
+    keys = (graph.partition(f"/{name}/")[2] for graph in graphs if graph.startswith((_STATED, GENERATED)))
+    changed = {f"{_SECTIONS}{name}/{key}" for key in keys if key}
     if not changed:
         return tree
     if len(changed) > _MOST_CHANGED:

@@ -216,7 +216,7 @@ def summaries_status(kg: KnowledgeGraph, municipality: str | None = None, state:
     codes = []
     for place in load_places(reader) if municipality is None else [find_place(reader, municipality, state or "")]:
         try:
-            tree = code_tree.read_tree(kg, place.iri)
+            tree = code_tree.cached_tree(kg, place.iri)
         except NotFoundError:
             if municipality is not None:
                 raise
