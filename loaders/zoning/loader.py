@@ -89,10 +89,9 @@ class Reading:
         name = code.municipality or self.municipality or beside.municipality
         state = code.state or self.state or beside.state
         if name is None or state is None:
-            lacking = [what for what, value in {"municipality": name, "state": state}.items() if value is None]
+            lacking = "municipality" if name is None else "state"
             raise RecordError(
-                f"The file does not name its {' and '.join(lacking)}. Pass "
-                f"{' and '.join(f'--{what}' for what in lacking)}, or add {file.path.stem}.toml next to it: "
+                f"The file does not name its {lacking}. Pass --{lacking}, or add {file.path.stem}.toml next to it: "
                 '[jurisdiction] name = "...", state = "..."'
             )
         return code, file, Authorities(name, state)
@@ -110,8 +109,7 @@ class Reading:
         meant = municipality_key(self.municipality or shared.name, self.state or shared.state)
         if meant != shared.key:
             yield Notice(f"{source}: It is loaded as {shared.key}, which the file names, not as {meant}.", warning=True)
-        empty = not (code.sections or code.permissions or code.standards or code.definitions)
-        for warning in (*code.warnings, *([f"{source}: The code has no sections."] if empty else ())):
+        for warning in code.warnings:
             yield Notice(warning, warning=True)
         for section in code.sections:
             file = by_path.get(main.path.parent / (section.file or ""), main)

@@ -153,39 +153,36 @@ def parse_section(entry: Mapping[str, Any], stored: Mapping[str, Section], warni
     if above not in stored:
         warnings.append(f"Section {quoted(own)}: Its parent {quoted(above)} does not exist yet.")
     lowest = stored[above].level + 1 if above in stored else 2
-    level, order = draft.given_level, section.order
-    if level is not None and level < lowest:
-        warnings.append(f"Section {quoted(own)} has level {level}. Below {quoted(above)} it is {lowest}.")
+    order = section.order
     if entry.get("order") is None:
         siblings = {key: other.order for key, other in stored.items() if other.parent == above}
         order = siblings.get(own, max(siblings.values(), default=-1) + 1)
-    return replace(section, parent=above, level=max(lowest, level or 0), order=order)
+    return replace(section, parent=above, level=max(lowest, draft.given_level or 0), order=order)
 
 
 def _section(entry: Mapping[str, Any], left_out: LeftOut) -> tuple[str, str | None, Draft]:
     """Parse a section into its id, the id of its parent, and its draft."""
     own = _words(entry, "section_id").strip()
     title = (_maybe(entry, "title") or "").strip()
-    order, level = entry.get("order"), entry.get("level")
+    order, level = _whole(entry, "order", 0), entry.get("level")
     if len(own) > LONGEST_KEY:
         raise RecordError(f"'section_id' has {len(own):,} characters. The maximum is {LONGEST_KEY}.")
-    if order is not None and not _is_whole(order, 0, _LARGEST):
-        raise RecordError(f"'order' is {quoted(str(order))}. It must be a whole number from 0 to {_LARGEST:,}.")
     word = level.strip().lower() if isinstance(level, str) else ""
-    if level is not None and word not in KINDS and not _is_whole(level, 1, _LARGEST):
-        raise RecordError(
-            f"'level' is {quoted(str(level))}. It must be a whole number from 1 to {_LARGEST:,}, or one of "
-            f"{', '.join(sorted(KINDS))}"
-        )
+    rank = None if word in KINDS else _whole(entry, "level", 1, f", or one of {', '.join(sorted(KINDS))}")
     heading = parse_heading(own) or parse_heading(title)
     kind = word if word in KINDS else heading.kind if heading and not heading.bare else SECTION
-    draft = Draft(kind, own, title, base=own, order=order, given_level=level if isinstance(level, int) else None)
+    draft = Draft(kind, own, title, base=own, order=order, given_level=rank)
     draft.content = parse_content(_maybe(entry, "raw_content") or "", left_out)
     return own, (_maybe(entry, "parent_id") or "").strip() or None, draft
 
 
-def _is_whole(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+def _whole(entry: Mapping[str, Any], name: str, least: int, others: str = "") -> int | None:
+    value = entry.get(name)
+    if value is not None and (type(value) is not int or not least <= value <= _LARGEST):
+        raise RecordError(
+            f"'{name}' is {quoted(str(value))}. It must be a whole number from {least} to {_LARGEST:,}{others}."
+        )
+    return value
 
 
 def parse_content(raw: str, left_out: LeftOut) -> Content:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Final
 
-from loaders.readers.html_tree import list_label
 from loaders.zoning.readers.code_model import Subsection
+from loaders.zoning.readers.heading_sequences import parse_roman
 
 _LABEL: Final = re.compile(
     r"\(([0-9]{1,3}[A-Za-z]?|[A-Za-z]{1,6}(?:-[0-9A-Za-z]{1,3})?)\)\s*|([0-9]{1,3}|[A-Za-z]{1,5})([.)])(?:\s+|$)"
@@ -24,8 +24,6 @@ _DEEPEST: Final = 30
 _LARGEST_GAP: Final = 3
 """Labels that may be missing in a sequence before the next one no longer continues it."""
 
-
-_ROMAN: Final = {list_label("i", number): number for number in range(1, 60)}
 
 Meaning = tuple[str, int]
 """A label in a sequence: which sequence, and the place in it. An inserted label (1A) has that of the one before."""
@@ -66,8 +64,8 @@ def find_meanings(label: str, mark: str) -> Sequence[Meaning]:
     lower = bare.lower()
     if case and len(set(lower)) == 1 and len(lower) <= 3:
         found.append((mark + case, 26 * (len(lower) - 1) + ord(lower[0]) - 96))
-    if case and lower in _ROMAN:
-        found.append((mark + ("i" if case == "a" else "I"), _ROMAN[lower]))
+    if case and (roman := parse_roman(lower)) is not None:
+        found.append((mark + ("i" if case == "a" else "I"), roman))
     return found
 
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import re
 from bisect import bisect
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from kg.text import quoted
 from loaders.readers.file_text import decode
 from loaders.readers.html_tree import Written, WrittenTable
 from loaders.readers.page_text import PageText, Paragraph, group_rows, parse_pages
@@ -89,10 +87,8 @@ def _read_sections(paragraphs: Sequence[Paragraph], drafts: Drafts, *, paged: bo
 
 
 def _describe_pages(pages: PageText, count: int) -> str:
-    removed = Counter(words for _, words in pages.furniture if not words.isdigit()).most_common(3)
-    heads = "".join(f", {quoted(words)} {times:,} times" for words, times in removed)
     mended = f" Broken words joined: {sum(pages.mended.values()):,}." if pages.mended else ""
-    return f"{count:,} pages: {len(pages.furniture):,} page numbers, heads and feet are left out{heads}.{mended}"
+    return f"{count:,} pages: {len(pages.furniture):,} page numbers, heads and feet are left out.{mended}"
 
 
 def _build_table(rows: Sequence[Sequence[str]]) -> WrittenTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from math import inf
@@ -291,10 +291,6 @@ def build_sections(drafts: Iterable[Draft], warnings: list[str]) -> Sequence[Sec
         siblings[draft.parent] += 1
         lowest = draft.parent.level + 1 if draft.parent else 1
         draft.level = max(lowest, draft.given_level or 0)
-        if draft.given_level is not None and draft.parent is not None and draft.given_level < lowest:
-            warnings.append(
-                f"{draft.name} has level {draft.given_level} below {draft.parent.name}, which has {lowest - 1}."
-            )
         sections.append(_section(draft))
     return sections
 
@@ -346,6 +342,7 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
         twin = first.setdefault((draft.key, _normalize(draft.title), draft.text), draft)
         if twin is not draft and draft.number:
             left[draft] = twin
+            warnings.append(f"{draft.name} is dropped. It repeats {twin.name} word for word.")
             continue
         above: Draft | None = draft
         while above is not None and above not in holding:
@@ -365,24 +362,15 @@ def _without_contents(drafts: Sequence[Draft], warnings: list[str]) -> Sequence[
         same = [each for each in numbered[draft.kind, draft.number] if is_same_heading(draft.title, each.title)]
         if len(same) == 1:
             left[draft] = same[0]
-    _merge_dropped(left, warnings)
-    for draft in drafts:
-        if draft.parent in left:
-            draft.parent = left[draft.parent]
-    return [draft for draft in drafts if draft not in left]
-
-
-def _merge_dropped(left: Mapping[Draft, Draft], warnings: list[str]) -> None:
-    """Add the notes of dropped drafts to those that are kept, and describe them."""
-    listed = [draft for draft in left if not draft.text]
-    for draft, kept in left.items():
-        if draft.text:
-            warnings.append(f"{draft.name} is dropped. It repeats {kept.name} word for word.")
-    if listed:
+    if listed := [draft for draft in left if not draft.text]:
         warnings.append(
             f"{len(listed):,} headings without text, from {listed[0].name}, are a table of contents. "
             "They recur with text."
         )
+    for draft in drafts:
+        if draft.parent in left:
+            draft.parent = left[draft.parent]
+    return [draft for draft in drafts if draft not in left]
 
 
 def _without_back_matter(drafts: Sequence[Draft], warnings: list[str]) -> list[Draft]:

@@ -85,7 +85,7 @@ class Body:
                 start = self.write(" | ".join(cell.text for cell in row))
                 first = start if first is None else first
             else:
-                start = self.length if first is not None or not self.lines else self.length + 1
+                start = self.next_start if first is None else self.length
             rows.append(self._placed(row, start))
             for place, cell in enumerate(row):
                 for inner in cell.nested:
