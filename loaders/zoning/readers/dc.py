@@ -57,7 +57,7 @@ def parse(index: Path) -> Code:
     and files included twice. Raises SourceError for an unreadable index.
     """
     folder = os.path.abspath(index.parent)
-    reading = _IndexReader(folder, folder, included={os.path.abspath(index)})
+    reading = _IndexReader(folder, included={os.path.abspath(index)})
     root = reading.parse_xml(read_file(index), index.name)
     if root.tag != "container":
         raise SourceError(f"{index}: The root is {root.tag}, not a container of the D.C. Code.")
@@ -76,8 +76,6 @@ def parse(index: Path) -> Code:
 class _IndexReader:
     folder: str
     """Folder of the index. Nothing outside of it is read."""
-    base: str
-    """Folder of the current file, which its includes are relative to."""
     included: set[str]
     drafts: list[Draft] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
@@ -130,7 +128,7 @@ class _IndexReader:
         return draft
 
     def include(self, href: str, parent: Draft) -> None:
-        path = os.path.normpath(os.path.join(self.base, href))
+        path = os.path.normpath(os.path.join(self.folder, href))
         if not path.startswith(self.folder.rstrip(os.sep) + os.sep):
             self.warnings.append(
                 f"{parent.name} includes {quoted(href)}, which is outside of its folder and is skipped."
@@ -138,26 +136,17 @@ class _IndexReader:
         elif path in self.included:
             self.warnings.append(f"{parent.name} includes {quoted(href)}, which is also included elsewhere.")
         else:
-            self.file(path, parent)
-
-    def file(self, path: str, parent: Draft) -> None:
-        self.included.add(path)
-        name = os.path.relpath(path, self.folder).replace(os.sep, "/")
-        try:
-            data = read_file(path)
-            root = self.parse_xml(data, name)
-        except SourceError as error:
-            self.warnings.append(f"{error} It is skipped.")
-            return
-        if root.tag == "container":
-            outer, self.base = self.base, os.path.dirname(path)
-            self.container(root, parent)
-            self.base = outer
-        elif root.tag == "section":
-            draft = self.level(SECTION, root, parent, _split_content(root))
-            draft.file, draft.line, draft.last_line = name, 1, data.rstrip().count(b"\n") + 1
-        else:
-            self.warnings.append(f"{name}: The root is {root.tag}, not a section or container. It is skipped.")
+            self.included.add(path)
+            name = os.path.relpath(path, self.folder).replace(os.sep, "/")
+            try:
+                data = read_file(path)
+                root = self.parse_xml(data, name)
+                if root.tag != SECTION:
+                    raise SourceError(f"{name}: The root is {root.tag}, not a section.")
+                draft = self.level(SECTION, root, parent, _split_content(root))
+                draft.file, draft.line, draft.last_line = name, 1, data.rstrip().count(b"\n") + 1
+            except SourceError as error:
+                self.warnings.append(f"{error} It is skipped.")
 
     def warn_of_orphans(self) -> None:
         """Report the files in the folder that the index does not include."""

@@ -23,7 +23,7 @@ from loaders.readers.html_tree import normalize_space, parse_html
 from loaders.readers.inline import LeftOut
 from loaders.zoning.readers.code_model import Code
 from loaders.zoning.readers.html_lines import Writer
-from loaders.zoning.readers.section_builder import Draft, build_sections, is_same_heading, link_parents, prefix_warnings
+from loaders.zoning.readers.section_builder import Draft, build_sections, link_parents, prefix_warnings
 from loaders.zoning.readers.text_builder import Content
 
 LEVEL: Final = "level"
@@ -57,9 +57,7 @@ def parse(data: bytes, name: str) -> Code:
     entries: list[tuple[str, str | None, Draft]] = []
     for own, node in _identified(nodes, "node of the table of contents", warnings):
         above, heading = str(node.get("ParentId") or ""), normalize_space(_words(node, "Heading", warnings))
-        title, content = texts.get(own, ("", Content()))
-        if title and not is_same_heading(title, heading):
-            warnings.append(f"{own} is {quoted(heading)} in the table of contents, but {quoted(title)} in the text.")
+        content = texts[own][1] if own in texts else Content()
         entries.append((own, None if above in top else above, _build_draft(heading, content)))
     listed = {own for own, _, _ in entries}
     for own, (title, content) in texts.items():

@@ -23,7 +23,6 @@ from loaders.readers.headings import (
     Heading,
     find_implied,
     is_placed,
-    is_unfinished,
     parse_heading,
 )
 from loaders.readers.html_tree import normalize_space
@@ -34,8 +33,6 @@ _LEAST_COMPONENTS: Final = 3
 """Minimum components of a bare number that is a heading, unless the code has none that long."""
 _LEAST_SECTIONS: Final = 3
 _LONGEST_TITLE: Final = 80
-_SHORTEST_WRAPPED: Final = 40
-"""Minimum characters of a line whose sentence may continue on the next line."""
 _START: Final = re.compile(r"title|sub|chapter|ch\.|art|div|part|app|sec|§|\d|[ivxlc]+\.[a-z]\.\d", re.IGNORECASE)
 _PAGE_BEFORE: Final = re.compile(
     r"^\d{1,4}[A-Z]? (?=(?:title|chapter|article|part|division|appendix)\b)", re.IGNORECASE
@@ -294,8 +291,6 @@ def _find_whole_numbers(sections: Sequence[_Placed], lines: Sequence[str]) -> li
 
 def _is_reference(heading: Heading, line: str, before: str) -> bool:
     """Whether a line that looks like a heading continues a sentence of the line above."""
-    if len(before) >= _SHORTEST_WRAPPED and is_unfinished(before) and not before.isupper():
-        return True
     alone = not heading.title and not line.isupper() and bool(before)
     return alone and before[-1] not in ".;:)]”\"'" and parse_heading(before) is None
 

@@ -166,19 +166,9 @@ class Drafts:
         return parent
 
     def entitle(self, number: str, title: str, kind: str | None = None) -> bool:
-        """Set the heading of an implied level, before or after its first section.
-
-        Returns False if it has another heading.
-        """
-        known = self._numbered.get(number)
-        title_of = known.title if known is not None else self._titles.get(number, (title, kind))[0]
-        if title_of and not is_same_heading(title_of, title):
-            return False
-        if known is not None:
-            known.title, known.kind = known.title or title, kind or known.kind
-        else:
-            self._titles[number] = title, kind
-        return True
+        """Set the heading of an implied level before its first section. Returns False if it has another heading."""
+        given = self._titles.setdefault(number, (title, kind))[0]
+        return number not in self._numbered and is_same_heading(given, title)
 
     def _descend(self, draft: Draft) -> None:
         kinds, numbers = [each.kind for each in self._open], [each.number for each in self._open]

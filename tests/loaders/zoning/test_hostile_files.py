@@ -221,26 +221,6 @@ def test_paragraphs_without_a_label_are_no_subsections_and_what_is_said_twice_is
     ]
 
 
-def test_what_a_file_includes_is_looked_for_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "c" / "s").mkdir(parents=True)
-    head = f'xmlns="{dc.NAMESPACE}" xmlns:xi="http://www.w3.org/2001/XInclude"'
-    (tmp_path / "index.xml").write_text(
-        f'<container {head}><prefix>Title</prefix><num>9</num><xi:include href="c/index.xml"/></container>'
-    )
-    (tmp_path / "c" / "index.xml").write_text(
-        f'<container {head}><prefix>Chapter</prefix><num>1</num><xi:include href="s/9-1.xml"/>'
-        '<xi:include href="../../x.xml"/></container>'
-    )
-    (tmp_path / "c" / "s" / "9-1.xml").write_text(f"<section {head}><num>9-1</num><text>Own.</text></section>")
-    code = dc.parse(tmp_path / "index.xml")
-    assert [(each.key, each.parent, each.file) for each in code.sections] == [
-        ("9", None, None),
-        ("9|1", "9", None),
-        ("9-1", "9|1", "c/s/9-1.xml"),
-    ]
-    assert [each for each in code.warnings if "'../../x.xml', which is outside" in each]
-
-
 def test_columns_of_one_name_and_tables_without_rows_are_told(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("Town,State,District,House,House\nElm,UT,R-1,P,N\n")
