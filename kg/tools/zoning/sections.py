@@ -13,6 +13,7 @@ from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.retrieval.choices import shorten
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
 from kg.retrieval.results import Layout, Result
 from kg.retrieval.token_budget import Lean
@@ -296,14 +297,19 @@ def kg_traverse_hierarchy(
     place = find_place(reader, municipality, state)
     tree = code_tree.cached_tree(kg, place.iri)
     start = None if section_id is None else find_section(tree, section_id)
-    top, notes = -1 if start is None else len(tree.above(start)), list[str]()
-    if direction == "down":
-        depths = ((len(tree.above(iri)) - top, iri) for iri in tree.below(start))
-        walked = [(steps, iri) for steps, iri in depths if 0 < steps <= depth]
-    else:
+    notes: list[str] = []
+    if direction == "up":
         walked = [*enumerate([] if start is None else tree.above(start)[:depth], 1)]
-    if start is None and direction == "up":
-        notes.append("direction 'up' needs a section_id.")
+        if start is None:
+            notes.append("direction 'up' needs a section_id.")
+    else:
+        depths = {start or "": 0}
+        for iri in tree.below(start):
+            depths.setdefault(iri, depths.get(tree.sections[iri].parent or "", 0) + 1)
+        walked = [(steps, iri) for iri, steps in depths.items() if 0 < steps <= depth]
+        if start is None and (hidden := [iri for iri in tree.sections if tree.states[iri] == "circular"]):
+            named = shorten([get_section_key(iri) for iri in hidden])
+            notes.append(f"{len(hidden)} sections are not listed, since their parents form a cycle: {named}.")
     lines = load_section_lines(reader, tree, walked[offset : offset + limit])
     if not walked and start is not None:
         notes.append(f"The section {'is at the top' if direction == 'up' else 'has no parts'}.")
