@@ -178,8 +178,6 @@ def parse_label(words: str, group: str = "") -> DimensionLabel | None:
 def _parse_name(words: str) -> tuple[str, str]:
     """Parse a label into the name of its dimension, without bound and unit, and the case that it is for."""
     plain, case = _MARKS.sub("", words.strip()), ""
-    if plain.count("(") != plain.count(")"):
-        plain = plain.replace("(", " ").replace(")", " ")
     for rest in (_BOUND, _UNIT, _ENDS):
         plain = " ".join(rest.sub(" ", _BOUND.sub(" ", plain)).split()).strip(" ,:;.-–—/")
         if rest is not _UNIT and find_type(plain):

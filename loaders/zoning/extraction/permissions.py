@@ -270,11 +270,7 @@ class _Lists:
         if not line.label and _MERGED.search(words):
             self._miss(start, lead)
             return None
-        spans: Sequence[tuple[int, int]] = [(start, end)]
-        if ";" in words[:-2] and (parts := split_inline(text, start, end, semicolons=True)):
-            spans = parts
-        for first, last in spans:
-            self._add(first, last, lead)
+        self._add(start, end, lead)
         return None
 
     def _is_plain(self, line: Line) -> bool:

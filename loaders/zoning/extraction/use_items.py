@@ -94,10 +94,6 @@ _SEE: Final = re.compile(r"(?i)\(? ?(?:see|cf)\b[^();]*+(?:\([^()]*\)[^();]*+)*\
 _COMPARES: Final = re.compile(r"(?i)(?:no|not|up to|less|more|fewer|greater|at least|limited to)\b")
 _DANGLING: Final = re.compile(r"(?i),? (?:with|having|of|on|for) (?:an? |the )?[\w-]+$")
 _BRACKET: Final = re.compile(r"\([^()]{2,60}\)")
-_REGULATED: Final = re.compile(
-    r"(?i)\bas (?:regulated|described|provided|defined|specified|set forth|permitted under|permitted by"
-    r"|required)\b[^.;]{0,100}(?:section|chapter|article|§|subsection)",
-)
 _CITED_WITHIN: Final = re.compile(
     r"(?i)(?P<cited>as (?:regulated|described|provided|defined|specified|set forth|permitted|required)\b"
     r"[^,;]{0,80}?\d[\w.()-]*+"
@@ -106,9 +102,6 @@ _CITED_WITHIN: Final = re.compile(
     r"[^.;]+",
 )
 """A reference in the middle of an item, with another use behind it: ``as regulated in Chapter 50, and flag poles``."""
-_PLACE_CITED: Final = re.compile(
-    r"(?i)\bas (?:regulated|described|provided|defined|specified|set forth|required)\b[^.;]{0,100}"
-)
 
 
 def parse_item(
@@ -133,7 +126,6 @@ def parse_item(
     whole = strip_closing(words)
     first, *others = sentences_of(whole)
     name = first
-    plain = _PLACE_CITED.sub("", first)
     if (
         EXCEPTS.search(first)
         or (_PAGE.search(whole) and not _CITED_LAST.search(whole))
@@ -157,11 +149,11 @@ def parse_item(
         rest = within["cited"]
     else:
         within = None
-    if not _is_use(use) or (_ANY_USE.search(plain) and not _REGULATED.search(plain)):
+    if not _is_use(use) or _ANY_USE.search(first):
         return None
     if not only and PLACE_WORD.search(whole):
         return None
-    if re.search(r"\(", use) and use.count("(") != use.count(")"):
+    if use.count("(") != use.count(")"):
         return None
     conditions: list[str] = []
     if rest:
@@ -172,7 +164,7 @@ def parse_item(
     conditions = [each for each in conditions if not _SEE.fullmatch(each)]
     return (
         strip_closing(name) if within else use,
-        [each.strip(" ,;.") if each.count("(") == each.count(")") else each.strip(" ,;") for each in conditions],
+        [each.strip(" ,;.") for each in conditions],
         only,
     )
 
@@ -182,15 +174,11 @@ def _is_use(use: str) -> bool:
     number = len(use.split())
     if number > _WORDS_OF_NAME or not re.search(r"[A-Za-z]{3}", use) or VERB.search(use):
         return False
-    if re.match(r"One \(1\) (?=[a-z])", use):
-        return True
     return not (
         (BEGINS_NO_USE.match(use) and not re.match(r"\d(?:[- ]family|-unit)|[“\"]", use))
         or DIMENSION.search(use)
-        or (re.fullmatch(r"(?:the )?\w+ing", use) is not None and use.casefold().startswith("the "))
         or _HEAD_END.search(use)
         or re.search(r"\bArticle\b|\bSection\b|§|\bOrd(?:inance)?\b|\d{3}", use)
-        or (number > 1 and use.isupper() and PLACE_WORD.search(use))
     )
 
 
@@ -209,15 +197,13 @@ def sentences_of(words: str) -> list[str]:
     return [words[first:last].strip(" .") for first, last in split_sentences(words, 0, len(words))] or [words]
 
 
-def split_inline(text: str, start: int, end: int, *, semicolons: bool = False) -> Sequence[tuple[int, int]]:
+def split_inline(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
     """Split a list in a line at semicolons, or at commas if all members are plain plural nouns."""
     words = text[start:end]
     stop = len(strip_closing(words))
     if re.search(r"\. (?=[A-Z])", words[:stop]) or words.rstrip().endswith(":"):
         return []
     pattern = _SEMICOLON if ";" in words[:stop] else _COMMA
-    if semicolons and pattern is _COMMA:
-        return []
     spans, at = list[tuple[int, int]](), len(words) - len(words.lstrip())
     for match in [*pattern.finditer(words, 0, stop), None]:
         last = match.start() if match else stop
@@ -229,7 +215,7 @@ def split_inline(text: str, start: int, end: int, *, semicolons: bool = False) -
         return []
     if pattern is _COMMA and len(spans) > 1 and not all(_is_plain_noun(each) for each in members):
         return []
-    return spans if len(spans) > 1 or (not semicolons and len(words.split()) <= 12) else []
+    return spans if len(spans) > 1 or len(words.split()) <= 12 else []
 
 
 def strip_closing(words: str) -> str:

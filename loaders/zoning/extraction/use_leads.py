@@ -30,10 +30,6 @@ _IN_DISTRICT: Final = re.compile(
     r"|this) )?(?P<place>(?:[\w./&-]+,? ){0,9}?(?:districts?|zones?)\b"
     rf"(?: ?\([\w-]{{1,10}}\))?|{naming.CODE}(?:(?:,? (?:and|or|&) |, ){naming.CODE}){{0,20}}(?=$|[:,]))",
 )
-_DISTRICT_FIRST: Final = re.compile(
-    rf"(?i)^(?P<place>(?:[\w./&-]+,? ){{0,9}}?(?:districts?|zones?)(?: ?\([\w-]{{1,10}}\))?"
-    rf"|{naming.CODE})(?:[:,]? ?[–—-]* |: ?)(?=\w)",
-)
 _MIXED: Final = re.compile(
     r"(?i)\b(?:permitted|by right|principal|conditional|special|prohibited|accessory)(?: uses?| exceptions?)?"
     r"(?:,? and/or |, | and |/| or | & )(?:permitted|conditional|special|prohibited)\b",
@@ -148,12 +144,11 @@ def parse_heading(words: str, known: Mapping[str, District]) -> Lead | None:
 
 def _take_place(words: str, known: Mapping[str, District]) -> tuple[str, Sequence[str] | None]:
     """Take the districts that a heading names out of its words."""
-    for pattern in (_IN_DISTRICT, _DISTRICT_FIRST):
-        if placed := pattern.search(words):
-            codes = naming.codes_in_title(placed["place"], known)
-            plain = f"{words[: placed.start()]} {words[placed.end() :]}".strip(" ,:–—-")
-            if plain and (codes or re.search(r"(?i)\b(?:districts?|zones?)\b", placed[0])):
-                return plain, codes or None
+    if placed := _IN_DISTRICT.search(words):
+        codes = naming.codes_in_title(placed["place"], known)
+        plain = f"{words[: placed.start()]} {words[placed.end() :]}".strip(" ,:–—-")
+        if plain and (codes or re.search(r"(?i)\b(?:districts?|zones?)\b", placed[0])):
+            return plain, codes or None
     return words, None
 
 
@@ -224,11 +219,7 @@ def settle(lead: Lead, above: Lead | None) -> Lead:
         )
         return replace(made, level=outer, raw=raw)
     if outer is None:
-        return (
-            replace(made, level=level if not above.raw or above.closes else None)
-            if NOT_USES.search(above.raw) or not above.raw
-            else made
-        )
+        return replace(made, level=None) if NOT_USES.search(above.raw) and not above.closes else made
     if outer == "notPermitted" and level != "notPermitted":
         return replace(made, level=None)
     if outer == "conditional" and level in ("byRight", "byRightWithConditions"):
