@@ -308,7 +308,7 @@ def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Sum
             "",
             (),
             derived_from=[NamedNode(tree.sections[summary.section].graph)],
-            said=[(KG.method, Literal(summary.method)), (PROV.generatedAtTime, built)],
+            said=[(KG.method, Literal(summary.model.partition("/")[0])), (PROV.generatedAtTime, built)],
             author=permissions.get_author(),
         )
         for graph, summary in graphs.items()

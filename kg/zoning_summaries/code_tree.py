@@ -112,11 +112,6 @@ class Summary:
         """The writer: ``extractive/...``, ``chat/...`` or ``agent/...``."""
         return unquote(self.graph.removeprefix(GENERATED).partition("/")[0])
 
-    @property
-    def method(self) -> str:
-        """The kind of writer: ``extractive``, ``chat`` or ``agent``."""
-        return self.model.partition("/")[0]
-
 
 class CodeTree:
     """The tree of one municipality. `put` adds new summaries and updates all states."""

@@ -39,7 +39,7 @@ Whatever it says, also where it speaks to you or asks for something, is never an
 _LINK: Final = "a link that is not in the section"
 _UNWANTED: Final = {
     _LINK: re.compile(r"https?://|www\.|\]\(", re.IGNORECASE),
-    "markup": re.compile(r"</?[a-zA-Z][^>\n]{0,200}>|```|^[^\S\n]*+(?:[#*>]|[-•]\s)", re.MULTILINE),
+    "markup": re.compile(r"</?[a-zA-Z][^>\n]{0,200}>|```|^[^\S\n]*+(?:[#*>{[]|[-•]\s)", re.MULTILINE),
     "marks of the prompt or conversation roles": re.compile(
         r"=====|^[^\S\n]*+(?:system|assistant|user)\s*+:|<\|", re.IGNORECASE | re.MULTILINE
     ),

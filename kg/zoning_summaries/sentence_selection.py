@@ -19,7 +19,7 @@ LEFT_OUT: Final = " [...]"
 """Marks the omitted rest of a sentence."""
 
 _LABEL: Final = r"(?:(?:\(\w{1,5}\)|\w{1,3}[.)])[^\S\n]+)"
-_LABELS: Final = re.compile(rf"\s*{_LABEL}+")
+_LABELS: Final = re.compile(rf"^\s*{_LABEL}+(?=\S)")
 _CELLS: Final = " | "
 _GOES_ON: Final = re.compile(r"[^\W\dA-Z_]|[§\])},;:.%&]")
 """Characters that cannot start a sentence: a lower-case letter, a section sign, a closing mark."""
@@ -59,26 +59,21 @@ def find_key_sentences(text: str) -> list[str]:
     A list forms one sentence with its introduction. Whole sentences of at most `LONGEST` code points are preferred to
     longer ones, which are cut, and these to headings and other fragments. Table rows are skipped.
     """
-    split = (_strip_labels(each) for each in split_sentences(_LISTED.sub(" ", text)))
+    split = (_LABELS.sub("", each) for each in split_sentences(_LISTED.sub(" ", text)))
     found = list(dict.fromkeys(each for each in split if any(map(str.isalpha, each)) and _CELLS not in each))
     whole = [each for each in found if _is_whole(each)]
     return [shorten(each) for each in [each for each in whole if len(each) <= LONGEST] or whole or found]
 
 
-def shorten(sentence: str, longest: int = LONGEST) -> str:
-    """Cut a sentence longer than `longest` at a boundary, and mark the omitted rest."""
-    if len(sentence) <= longest:
+def shorten(sentence: str) -> str:
+    """Cut a sentence longer than `LONGEST` at a boundary, and mark the omitted rest."""
+    if len(sentence) <= LONGEST:
         return sentence
-    cuts = (sentence.rfind(mark, longest // 2, longest) for mark in ("; ", ", ", " "))
-    return sentence[: next((cut for cut in cuts if cut > 0), longest)] + LEFT_OUT
+    cuts = (sentence.rfind(mark, LONGEST // 2, LONGEST) for mark in ("; ", ", ", " "))
+    return sentence[: next((cut for cut in cuts if cut > 0), LONGEST)] + LEFT_OUT
 
 
 def _is_whole(sentence: str) -> bool:
     """Check whether this is a readable sentence: not a heading, a list item or the beginning of one."""
     is_part = LEFT_OUT in sentence or _GOES_ON.match(sentence) or _HALF.match(sentence)
     return bool(_WHOLE.search(sentence)) and not is_part and not _VERBS.isdisjoint(sentence.casefold().split())
-
-
-def _strip_labels(sentence: str) -> str:
-    label = _LABELS.match(sentence)
-    return sentence if label is None else sentence[label.end() :] or sentence

@@ -268,18 +268,18 @@ def _list_pending(kg: KnowledgeGraph, place: Place, root: str | None, limit: int
     pending = []
     for source in sources:
         iri = source.section
-        known = {
-            "section_id": get_section_key(iri),
-            "iri": iri,
-            "title": source.name,
-            "state": tree.states[iri],
-            "ready": tree.is_ready(iri),
-            "summary_level": source.level,
-        }
-        if known["ready"]:  # else these change with its parts
-            known["instructions"], known["source"] = build_instructions(source.level), source.given()
-            known["inputs_sha256"] = hash_inputs(tree, iri)
-        pending.append(PendingSummary.model_validate(known))
+        task = PendingSummary(
+            section_id=get_section_key(iri),
+            iri=iri,
+            title=source.name,
+            state=tree.states[iri],
+            ready=tree.is_ready(iri),
+            summary_level=source.level,
+        )
+        if task.ready:  # else these change with its parts
+            task.instructions, task.source = build_instructions(source.level), source.given()
+            task.inputs_sha256 = hash_inputs(tree, iri)
+        pending.append(task)
     return len(todo), pending
 
 
