@@ -52,6 +52,11 @@ _EXPLAINS: Final = re.compile(
     r"|signif\w+|represents?|appears?)\b)|, (?=that\b|an?\b|by\b|for\b|permitted\b|allowed\b|prohibited\b|not\b)",
 )
 """Text between a letter and its meaning."""
+_MARKED: Final = re.compile(
+    r"(?i)\b(?:letters?|symbols?|marked|designated|shown|indicated|denoted|identified|appears?|by|with|as|an?|where|and|or)"
+    r"(?: an?| the)?(?: letter| symbol)? ?$",
+)
+"""Words before a letter that is named without quotes."""
 _USE: Final = re.compile(r"(?i)\b(?:uses?|activit(?:y|ies))\b")
 _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[¹²³⁰⁴-⁹]{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)])"
@@ -75,6 +80,7 @@ _CONDITION: Final = re.compile(
 _PART: Final = re.compile(r"[;,] ?(?:and |or |but )?")
 _ENDS: Final = " .,;:|/=–—-()"
 """Characters around a meaning."""
+_KEY_BEFORE: Final = re.compile(r"(?i)(?:[/|;]|\b(?:key|legend|symbols?):?) ?$")
 _UNLISTED: Final = re.compile(
     r"(?i)\buses? (?:(?:that|which) (?:is|are) )?not (?:\w{1,20} )?"
     r"(?:shown|listed|identified|included|enumerated|specified)\b",
@@ -308,7 +314,14 @@ def _find_signs(said: str, letters: Set[str]) -> Sequence[tuple[re.Match[str], S
         if not names or not letters >= {*names}:
             continue
         plain = match["letter"].isalpha() and match["letter"] not in ("A", "I")
-        told = bool(match["open"] or word or _EXPLAINS.match(said, match.end()) or not said[: match.start()].strip())
+        told = bool(
+            match["open"]
+            or word
+            or _EXPLAINS.match(said, match.end())
+            or not said[: match.start()].strip()
+            or (plain and _MARKED.search(said, 0, match.start()))
+            or _KEY_BEFORE.search(said, 0, match.start())
+        )
         if told or plain:
             found.append((match, names))
             explained = explained or told
