@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from math import inf
 from typing import Final
@@ -41,6 +41,8 @@ BACK_MATTER: Final = re.compile(
     re.IGNORECASE,
 )
 """Titles of parts of a code that are not law."""
+_STATES: Final = re.compile(r"\b(?:shall|must|may|is|are)\b|:.*\d", re.IGNORECASE)
+"""In the heading of a section without text: it is the law, ``No fence shall exceed six feet``."""
 _REFERENCES: Final = re.compile(r"cross[- ]references?\W*", re.IGNORECASE)
 """The line above the references that a publisher adds to a level, next to its table of contents."""
 
@@ -291,7 +293,10 @@ def _section(draft: Draft) -> Section:
         draft.status or find_status(draft.title) or (find_status(content.text) if len(content.text) < 200 else None)
     )
     if status is None and not content.text and not draft.children:
-        status = "repealed" if any("repealed" in note.text[:200].lower() for note in content.notes) else None
+        if any("repealed" in note.text[:200].lower() for note in content.notes):
+            status = "repealed"
+        elif _STATES.search(draft.title):
+            content = replace(content, text=draft.title)
     return Section(
         draft.key, draft.number, draft.title, draft.kind, draft.level, draft.parent.key if draft.parent else None,
         draft.order or 0, content.text, content.subsections, content.tables, content.citations, content.notes, status,

@@ -354,3 +354,18 @@ def test_the_table_of_standards_is_kept(spanish_fork: Path) -> None:
     assert row[2] is not None
     assert row[2].text == "12,000 sf"
     json.dumps([[cell.text if cell else None for cell in line] for line in grid])
+
+
+@pytest.mark.parametrize(
+    ("heading", "is_law"),
+    [
+        ("No fence shall exceed six feet.", True),
+        ("Maximum height: 35 feet", True),
+        ("Fences and walls", False),
+        ("Fences shall be low. (Reserved)", False),
+    ],
+)
+def test_law_that_is_only_in_a_heading_is_the_text_of_its_section(heading: str, is_law: bool) -> None:
+    page = f"<h1>Chapter 4 Fences</h1><h2>Sec. 4-1. {heading}</h2><h2>Sec. 4-2. Gates</h2><p>They may be high.</p>"
+    section = by_key(parse(page))["4-1"]
+    assert section.text == (section.title if is_law else "")
