@@ -37,7 +37,6 @@ from kg.tools.wikidata import get_claims as wikidata_claims
 from kg.tools.wikidata import plan as wikidata_plan
 from kg.tools.wikidata import search as wikidata_search
 from kg.tools.wikidata import verify as wikidata_facts
-from kg.tools.zoning import citations as zoning_relations
 from kg.tools.zoning import compare as zoning_comparison
 from kg.tools.zoning import ingest as zoning_ingesting
 from kg.tools.zoning import provisions, reading_tasks, topic_search
@@ -130,7 +129,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(provisions.kg_query_standards, "Dimensional standards", frozenset({ZONING})),
     Tool(provisions.kg_query_definition, "Defined terms", frozenset({ZONING})),
     Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
-    Tool(zoning_relations.kg_find_related, "Citations", frozenset({ZONING})),
+    Tool(zoning_sections.kg_find_related, "Citations", frozenset({ZONING})),
     Tool(review.list_claims, "Claims to review", frozenset({ZONING, DOCUMENTS})),
     Tool(review.review_claim, "Review a claim", frozenset({ZONING, DOCUMENTS}), scope="admin", writes=(CURATED,)),
     Tool(topic_search.kg_search_by_topic, "Search by topic", frozenset({ZONING})),

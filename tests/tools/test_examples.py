@@ -18,7 +18,7 @@ from kg.settings import Settings
 from kg.tools.answers import content_of
 from kg.tools.calls import COUNTS, Tool
 from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, RESEARCH, SPARQL, TOOLS, WIKIDATA, ZONING
-from kg.tools.zoning.citations import kg_find_related
+from kg.tools.zoning.sections import kg_find_related
 from loaders.sources import load
 from tests.conftest import load_once, opened
 from tests.tools.test_answers import PAGED, find_words, follow, list_paged

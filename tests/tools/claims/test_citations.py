@@ -10,7 +10,7 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.tools.claims.citations import citations
 from kg.tools.climate.families import policy_lineage
-from kg.tools.zoning.citations import kg_find_related
+from kg.tools.zoning.sections import kg_find_related
 from kg.vocabulary import mint
 from loaders.sources import load
 from tests.loaders.citations.written import write_code, write_policy, write_speech

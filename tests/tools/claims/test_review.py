@@ -26,7 +26,7 @@ from kg.store.difference import content_sha256
 from kg.store.protocol import Rows
 from kg.tools import commands
 from kg.tools.claims.review import REVIEWS, review_claim
-from kg.tools.zoning.citations import kg_find_related
+from kg.tools.zoning.sections import kg_find_related
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import ELI, KG, PROV, PROV_GRAPH, RDF, XSD, mint, sha256
 from loaders.sources import load

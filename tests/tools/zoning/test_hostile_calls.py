@@ -19,10 +19,9 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.tools.answers import content_of
 from kg.tools.registry import TOOLS
-from kg.tools.zoning.citations import kg_find_related
 from kg.tools.zoning.ingest import kg_ingest_code_section, kg_ingest_definitions, kg_ingest_use_permissions
 from kg.tools.zoning.provisions import kg_query_permissions
-from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
+from kg.tools.zoning.sections import kg_find_related, kg_query_section, kg_traverse_hierarchy
 from kg.vocabulary import DCTERMS
 
 pytestmark = pytest.mark.long

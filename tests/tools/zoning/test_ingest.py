@@ -17,7 +17,6 @@ from kg.store.protocol import Rows
 from kg.tools.answers import content_of
 from kg.tools.calls import SHARED
 from kg.tools.registry import TOOLS
-from kg.tools.zoning.citations import kg_find_related
 from kg.tools.zoning.ingest import (
     kg_ingest_code_section,
     kg_ingest_definitions,
@@ -25,7 +24,7 @@ from kg.tools.zoning.ingest import (
     kg_ingest_use_permissions,
 )
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
-from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
+from kg.tools.zoning.sections import kg_find_related, kg_query_section, kg_traverse_hierarchy
 from kg.vocabulary import KG, mint
 from loaders.sources import load
 

@@ -17,7 +17,6 @@ from kg.settings import Settings
 from kg.text import name_or_quote
 from kg.tools.answers import content_of
 from kg.tools.registry import TOOLS
-from kg.tools.zoning.citations import kg_find_related
 from kg.tools.zoning.compare import compare_zoning, convert, get_quantity_kind
 from kg.tools.zoning.ingest import (
     kg_ingest_code_section,
@@ -27,7 +26,7 @@ from kg.tools.zoning.ingest import (
 )
 from kg.tools.zoning.name_lookup import build_no_match, find_standard_types, get_section_key, parse_use_kinds
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
-from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
+from kg.tools.zoning.sections import kg_find_related, kg_query_section, kg_traverse_hierarchy
 from loaders.zoning.graph.rule_quads import UNITS
 from tests.conftest import load_once
 

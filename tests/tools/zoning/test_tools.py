@@ -20,10 +20,9 @@ from kg.store.protocol import Rows
 from kg.tools.answers import content_of
 from kg.tools.catalog.resources import list_resources
 from kg.tools.registry import TOOLS, ZONING
-from kg.tools.zoning.citations import TYPES, kg_find_related
 from kg.tools.zoning.compare import compare_zoning
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
-from kg.tools.zoning.sections import kg_query_section, kg_traverse_hierarchy
+from kg.tools.zoning.sections import TYPES, kg_find_related, kg_query_section, kg_traverse_hierarchy
 from kg.zoning_summaries.build import build
 from loaders.sources import load
 from loaders.zoning.graph import table_mapping as mapping_files
