@@ -64,7 +64,6 @@ class BuildPausedError(Exception):
 class BuildReport:
     """The outcome of a build. `run` is its IRI in ``graph/prov``, None if nothing was committed."""
 
-    municipality: str
     model: str
     run: str | None = None
     sections: int = 0
@@ -138,7 +137,7 @@ class _Build:
         on_progress: Progress = lambda done, whole, doing: None,
     ) -> None:
         self.kg, self.tree, self.writer, self.on_progress = kg, tree, writer, on_progress
-        self.report = BuildReport(municipality, writer.model)
+        self.report = BuildReport(writer.model)
         self.prov_run = Run(AGENT, {"municipality": municipality, "model": writer.model})
         self.written: list[Summary] = []
         """Summaries that are not committed."""
