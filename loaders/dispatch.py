@@ -15,6 +15,7 @@ FUNCTIONS: Final = {
     "load_changed": "loaders.sources.load_changed",
     "align": "loaders.mentions.graph.proposals.propose_alignments",
     "receive": "loaders.zoning.graph.ingest.ingest",
+    "derive": "loaders.sources.derive",
     "find_entities": "loaders.files.graph.entities.refresh",
     "mention": "loaders.mentions.graph.refresh.refresh",
     "retry": "loaders.quarantine_retry.retry",

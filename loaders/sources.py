@@ -5,6 +5,7 @@ The modules of a domain are imported when its source is loaded, so that loading 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -12,6 +13,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kg.derivations.engine import AfterCommit, Engine
+from kg.derivations.state import State
 from kg.errors import InvalidInputError
 from kg.ingestion import FolderWatcher
 from kg.knowledge_graph import KnowledgeGraph
@@ -224,6 +227,35 @@ def build_loader(source: str, given: Settings, options: Options | None = None) -
                 f"Options of {source}: {', '.join(f'--{each}' for each in own) or 'none'}."
             )
     return replace(configure(given, options or {}), name=source)
+
+
+DERIVED: Final = {"mentions": "mention", "entities": "find_entities"}
+"""The derivations after the commit, with their work of `dispatch`. Alignments follow mentions, and links entities."""
+
+
+def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:
+    """Count the graphs that are due for each derivation after the commit, by reason."""
+    from loaders.files.graph.entities import Entities
+    from loaders.mentions.graph.refresh import Mentions
+
+    with State(kg.settings.data_dir) as state:
+        several: Sequence[AfterCommit[Any, Any]] = (Mentions(kg.store), Entities(kg))
+        return {each.name: Engine(kg.store, state, each).count_due() for each in several}
+
+
+def derive(
+    kg: KnowledgeGraph, derivation: str | None = None, *, full: bool = False, on_progress: Progress | None = None
+) -> dict[str, Any]:
+    """Compute the due graphs of a derivation, None: of all; with `full`, all graphs. Returns the report of each.
+
+    Raises InvalidInputError for an unknown name.
+    """
+    if derivation is not None and derivation not in DERIVED:
+        raise InvalidInputError(f"Unknown derivation {quoted(derivation)}. Available: {', '.join(DERIVED)}.")
+    reports = {}
+    for each in DERIVED if derivation is None else (derivation,):
+        reports[each] = dispatch.call_here(kg, DERIVED[each], full=full, on_progress=on_progress).to_dict()
+    return reports
 
 
 def load_changed(kg: KnowledgeGraph, part: Part, *, on_progress: Progress | None = None) -> list[str]:

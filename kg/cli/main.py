@@ -593,6 +593,20 @@ def find_mentions(
         output.say("kg: No text or concept has changed since the last search. To search every text again, add --full.")
 
 
+@app.command(epilog=output.examples("kg derive", "kg derive entities --full"))
+@output.reported
+def derive(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="mentions or entities; all if omitted.")] = None,
+    data_dir: DataDir = None,
+    full: Annotated[bool, typer.Option("--full", help="Compute all of it again, not only due graphs.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compute derived graphs that are due. Every load does so; `kg status` lists them."""
+    with _connect(data_dir) as graph, output.progress("deriving") as advance:
+        document = graph.call("derive", {"name": name, "full": full}, advance)
+    output.answer(document, as_json)
+
+
 app.command(epilog=output.examples("kg backup /mnt/backups/today"))(backups.backup)
 app.command(epilog=output.examples("kg restore /mnt/backups/today --data-dir kg-data"))(backups.restore)
 app.command()(backups.doctor)

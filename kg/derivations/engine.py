@@ -8,6 +8,7 @@ next one.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -29,6 +30,7 @@ _COMMITS: Final = 500
 _FEW_COMMITS: Final = 50
 """Commits that touched no input are looked up again by the next run, which is faster than to record them."""
 _AT_ONCE: Final = 200
+_NEVER: Final = "never derived"
 _MOST_NAMED: Final = 2_000
 """Maximum number of graphs whose hashes are looked up by name."""
 
@@ -141,20 +143,16 @@ class Engine(Generic[Table, Part]):
         derivation, state = self._derivation, self._state
         point = read_point(self._store)
         known = state.load(derivation.name)
-        reason = self._find_reason(known, full)
+        reason = "asked for" if full else _find_reason(self._store, known, derivation.version)
         if known is None or reason is not None:
-            return self._begin(reason or "never derived", point)
+            return self._begin(reason or _NEVER, point)
         before, table = derivation.load_table(known.compared, known.generation)
         touched = find_touched(self._store, derivation.reads, known.generation, point.generation)
         parts: Mapping[NamedNode, Part | None] = {}
-        current: dict[NamedNode, str] = {}
         with state.writing():
-            if touched is None or touched:
-                current = load_hashes(self._store, derivation.reads, touched)
-                stored = state.load_hashes(derivation.name, touched)
-                state.mark_due(derivation.name, (each for each in current if each not in stored), "new")
-                changed = [each for each, digest in stored.items() if current.get(each) != digest]
-                state.mark_due(derivation.name, changed, "changed")
+            current, changes = self._find_changes(touched)
+            for graph, reason in changes.items():
+                state.mark_due(derivation.name, [graph], reason)
             if before is None or before != table:
                 finished = state.iterate_finished(derivation.name)
                 parts = derivation.affected(table if before is None else before, table, finished)
@@ -164,15 +162,29 @@ class Engine(Generic[Table, Part]):
                 state.save(derivation.name, Known(derivation.version, point.generation, compared, point))
         return self._load_due(table, parts, current)
 
-    def _find_reason(self, known: Known | None, full: bool) -> str | None:
-        """Find the reason why everything is due, None if it is not."""
-        if known is None:
-            return "never derived"
-        if known.version != self._derivation.version:
-            return "new version"
-        if read_time(self._store, known.latest.generation) != known.latest.committed:
-            return "another state of the store"  # as after the restoration of a backup
-        return "asked for" if full else None
+    def count_due(self) -> Counter[str]:
+        """Count the due inputs by reason, without those that a change of the table makes due, and record nothing."""
+        name, reads = self._derivation.name, self._derivation.reads
+        known = self._state.load(name)
+        reason = _find_reason(self._store, known, self._derivation.version)
+        if known is None or reason is not None:
+            return +Counter({reason or _NEVER: len(load_hashes(self._store, reads))})
+        touched = find_touched(self._store, reads, known.generation, self._store.statistics().generation)
+        return Counter({**self._state.load_due(name), **self._find_changes(touched)[1]}.values())
+
+    def _find_changes(self, touched: Collection[NamedNode] | None) -> tuple[dict[NamedNode, str], dict[NamedNode, str]]:
+        """Find the hashes of the inputs among `touched`, None: all, and why those are due that have changed."""
+        if touched is not None and not touched:
+            return {}, {}
+        current = load_hashes(self._store, self._derivation.reads, touched)
+        stored = self._state.load_hashes(self._derivation.name, touched)
+        changes = {graph: "new" for graph in current if graph not in stored}
+        for graph, digest in stored.items():
+            if graph not in current:
+                changes[graph] = "deleted"
+            elif current[graph] != digest:
+                changes[graph] = "changed"
+        return current, changes
 
     def _begin(self, reason: str, point: Point) -> Due[Table, Part]:
         """Record that everything is due. Outputs whose input is gone, perhaps before there was a state, are removed."""
@@ -260,14 +272,21 @@ class Engine(Generic[Table, Part]):
         outcome.removed += commit.removed
 
 
-def is_finished(store: Store, state: State, name: str, version: str, digest: bytes) -> bool:
-    """Whether the outputs of a derivation of one whole follow from inputs with this digest."""
+def load_known(store: Store, state: State, name: str, version: str) -> Known | None:
+    """Load the last run of a derivation of this version on this state of the store; None if there is none."""
     known = state.load(name)
-    return (
-        known is not None
-        and (known.version, known.compared) == (version, digest)
-        and read_time(store, known.latest.generation) == known.latest.committed
-    )
+    return None if _find_reason(store, known, version) else known
+
+
+def _find_reason(store: Store, known: Known | None, version: str) -> str | None:
+    """Find the reason why everything is due, None if it is not."""
+    if known is None:
+        return _NEVER
+    if known.version != version:
+        return "new version"
+    if read_time(store, known.latest.generation) != known.latest.committed:
+        return "another state of the store"  # as after the restoration of a backup
+    return None
 
 
 def finish(store: Store, state: State, name: str, version: str, digest: bytes) -> None:

@@ -25,7 +25,7 @@ from kg.errors import StoreError
 log = logging.getLogger(__name__)
 
 FILE: Final = "derivations.sqlite"
-FORMER: Final = ("mentions",)
+FORMER: Final = ("mentions", "entities")
 """Folders with the state that earlier versions kept, which are removed."""
 _DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _WAIT_S: Final = 60.0
@@ -165,16 +165,6 @@ class State:
         self._database.executemany(
             "DELETE FROM inputs WHERE derivation = ? AND graph = ?", ((name, graph.value) for graph in graphs)
         )
-
-    def count_due(self) -> dict[str, dict[str, int]]:
-        """Count the inputs that are due, by derivation and reason."""
-        found: dict[str, dict[str, int]] = {
-            name: {} for (name,) in self._database.execute("SELECT name FROM derivations")
-        }
-        query = "SELECT derivation, due, COUNT(*) FROM inputs WHERE due IS NOT NULL GROUP BY derivation, due"
-        for name, reason, count in self._database.execute(query):
-            found.setdefault(name, {})[reason] = count
-        return found
 
     @contextmanager
     def writing(self) -> Iterator[None]:

@@ -28,6 +28,7 @@ from kg.tools.schema.schema_measurement import updating
 from kg.tools.zoning.reading_tasks import extract
 from kg.tools.zoning.summaries import summaries_build, summaries_status
 from loaders.dispatch import call
+from loaders.sources import count_due
 
 Document = dict[str, Any]
 
@@ -62,6 +63,10 @@ def store_status(kg: KnowledgeGraph) -> Document:
         "model": indexed.model,
         "model_problem": indexed.embedder_error,
         "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
+        "due": [
+            f"{name}: {', '.join(f'{number:,} {reason}' for reason, number in reasons.items()) or 'none'}"
+            for name, reasons in count_due(kg).items()
+        ],
         "dataset_shapes": _checked(state.dataset_shapes),
         "problems": problems,
     }
@@ -143,6 +148,11 @@ def mentions(kg: KnowledgeGraph, full: bool = False) -> Document:
     return _run_of_loaders(kg, "mention", "find mentions", full=full)
 
 
+def derive(kg: KnowledgeGraph, name: str | None = None, full: bool = False) -> Document:
+    """Compute due derived graphs, of the derivation `name` or of all; with `full`, all of them."""
+    return _run_of_loaders(kg, "derive", "derive", derivation=name, full=full)
+
+
 def align(kg: KnowledgeGraph, least: float | None = None) -> Document:
     """Propose alignments of names with concepts that have a similar name; `least` is the least similarity."""
     return _run_of_loaders(kg, "align", "propose alignments", least=least)
@@ -155,7 +165,8 @@ def _run_of_loaders(kg: KnowledgeGraph, work: str, purpose: str, **arguments: An
         kg.loads.recording(purpose, (), PROGRESS.get()) as (progress, keep),
         exclusive_load(progress),
     ):
-        document: Document = call(kg, work, **arguments, on_progress=progress).to_dict()
+        report = call(kg, work, **arguments, on_progress=progress)
+        document: Document = report if isinstance(report, dict) else report.to_dict()
         keep(document)
     return document
 
@@ -220,6 +231,7 @@ COMMANDS: Final = (
     Command(load),
     Command(watch, kind="light", logged=False),
     Command(mentions),
+    Command(derive),
     Command(align),
     Command(extract),
     Command(review),

@@ -9,32 +9,30 @@ follow from the texts alone, in any order in which the files are loaded.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.files import write_file
+from kg.derivations.engine import Engine, Result
+from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Store, named_node, select, term_text
+from kg.store.protocol import Describe, Rows, Store, named_node, select, term_text
 from kg.vocabulary import (
     DCTERMS,
     ENTITIES,
     KG,
     OA,
-    PROV_GRAPH,
     RDF,
     SKOS,
     SOURCED,
@@ -43,7 +41,6 @@ from kg.vocabulary import (
     mint,
     mint_claim,
     mint_mention,
-    sha256,
 )
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
 from loaders.files.extraction.entities import MOST_READ, Steps, extract_in_steps, run_steps
@@ -57,10 +54,10 @@ from loaders.files.extraction.entity_model import (
     to_name,
 )
 from loaders.files.extraction.language_pipeline import find_version, load_pipeline
-from loaders.files.graph.entity_links import refresh_links
-from loaders.files.graph.gazetteers import find_affected, get_collection, load_gazetteers
+from loaders.files.graph.entity_links import update_links
+from loaders.files.graph.gazetteers import Gazetteers, find_affected, get_collection
 from loaders.files.loader import GRAPHS
-from loaders.mentions.graph_words import Vocabularies
+from loaders.mentions.graph_words import filter_of
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +83,7 @@ PREDICATES: Final[Mapping[Relation, NamedNode]] = {
 _EXTRACTED: Final = f"{ENTITIES}files/"
 _ENTITY: Final = iri_prefix("entity")
 _CONFIDENCE: Final = "0.85"
-_DECIMAL: Final = XSD.decimal
+_SAID: Final = ((KG.method, Literal("entities")), (KG.confidence, Literal(_CONFIDENCE, datatype=XSD.decimal)))
 _MOST_SOURCES: Final = 5
 """Most graphs that provenance names for an entity: those that gave it its names last. Its mentions name all."""
 _BATCH_QUADS: Final = 20_000
@@ -111,12 +108,6 @@ SELECT ?graph ?type ?title WHERE {
   VALUES ?graph { $graphs }
   GRAPH ?graph { ?file a kg:File ; schema:encodingFormat ?type OPTIONAL { ?file dcterms:title ?title } }
 }"""
-
-HASHES: Final = """
-SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
-
-DONE: Final = """
-SELECT ?graph ?hash WHERE { GRAPH $prov { ?graph kg:sourceSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $prefix)) }"""
 
 LENGTHS: Final = """
 SELECT ?graph ?length WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?file kg:length ?length } }"""
@@ -161,11 +152,11 @@ class Interrupted:
     """The extraction of a long text that was paused, so that changed files need not wait for it."""
 
     begun: tuple[NamedNode, str, Sequence[str], Steps] | None = None
-    """The graph of the file, the hash to record, its gazetteer and its further steps."""
+    """The graph of the file, its text, its gazetteer and its further steps."""
 
-    def take(self, graph: NamedNode, wanted: str, gazetteer: Sequence[str]) -> Steps | None:
+    def take(self, graph: NamedNode, text: str, gazetteer: Sequence[str]) -> Steps | None:
         """Take it if it is that of a file with the same text and gazetteer."""
-        if self.begun is None or self.begun[:3] != (graph, wanted, gazetteer):
+        if self.begun is None or self.begun[:3] != (graph, text, gazetteer):
             return None
         steps = self.begun[3]
         self.begun = None
@@ -373,88 +364,10 @@ def _load_mentioned(
     return found
 
 
-class State:
-    """The files without any entity, which have no graph to show that they were read, gazetteers, and the last links."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder: Final = folder / "entities"
-        self._path: Final = self.folder / "state.json"
-        self.read: dict[str, str] = {}
-        self.gazetteers: dict[str, list[str]] = {}
-        """The gazetteer of each collection when files were last searched for changes of it."""
-        self.outdated: set[str] = set()
-        """The graphs of files that may have a name that has entered or left their gazetteer since they were read."""
-        self.counted: list[int] = []
-        """Generation of the store, and the settings, when the gazetteers were built."""
-        self.current: Mapping[NamedNode, str] = {}
-        """The hashes to record for all stored files, as `find_pending` found them."""
-        self.linked: int | None = None
-        """Generation of the store after the last computation of all links."""
-        self.outside: dict[str, str] = {}
-        """Hashes of the candidates of entities outside of the files, as `refresh_links` returned them."""
-        if self._path.exists():
-            held = json.loads(self._path.read_text())
-            self.read, self.linked = held["without"], held["linked"]
-            self.outside = held.get("outside", {})
-            self.gazetteers, self.counted = held.get("gazetteers", {}), held.get("counted", [])
-            self.outdated = set(held.get("outdated", ()))
-
-    def save(self, current: Collection[str]) -> None:
-        """Save it for the graphs that still exist."""
-        self.read = {graph: digest for graph, digest in self.read.items() if graph in current}
-        self.outdated &= set(current)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        held = {
-            "without": self.read,
-            "linked": self.linked,
-            "outside": self.outside,
-            "gazetteers": self.gazetteers,
-            "counted": self.counted,
-            "outdated": sorted(self.outdated),
-        }
-        write_file(self._path, json.dumps(held))
-
-    def update_gazetteers(self, kg: KnowledgeGraph) -> None:
-        """Build the gazetteers, and note the files to read again."""
-        settings = kg.settings
-        counted = [kg.store.statistics().generation, settings.gazetteer_min_freq, settings.gazetteer_mine_topk]
-        if counted == self.counted:
-            return
-        before, self.counted = self.gazetteers, counted
-        self.gazetteers = load_gazetteers(kg.store, settings)
-        if self.gazetteers != before:
-            with Vocabularies(self.folder, VERSION) as words:
-                affected = find_affected(before, self.gazetteers, words, self.current)
-            self.outdated |= {graph.value for graph in affected}
-        self.save({graph.value for graph in self.current})
-
-    def keep_gazetteers(self, store: Store) -> None:
-        """Note that the commits since the gazetteers were built are those of entities, which do not change them."""
-        self.counted[:1] = [store.statistics().generation]
-
-
-def find_pending(kg: KnowledgeGraph, state: State | None = None) -> dict[NamedNode, str]:
-    """Find the graphs of files whose text was not read yet by this version, with the hash to record for each.
-
-    Those follow that were read, and have a name that has entered or left the gazetteer of their collection since.
-    """
-    store = kg.store
-    hashes = _load_hashes(store, HASHES, GRAPHS)
-    if not hashes:
-        return {}
-    state = state or State(kg.settings.data_dir)
-    done = _load_hashes(store, DONE, _EXTRACTED)
-    name = kg.settings.spacy_pipeline
-    version = f"{VERSION} {name} {find_version(name)}"
-    current = {graph: sha256(f"{digest} {version}") for graph, digest in sorted(hashes.items(), key=str)}
-    state.current = current
-    state.update_gazetteers(kg)
-    pending = {
-        graph: wanted
-        for graph, wanted in current.items()
-        if done.get(get_entity_graph(graph)) != wanted and state.read.get(graph.value) != wanted
-    }
-    return pending | {graph: wanted for graph, wanted in current.items() if graph.value in state.outdated}
+def find_pending(kg: KnowledgeGraph) -> dict[NamedNode, str]:
+    """Find the graphs of files whose entities are due, with the hashes of their content."""
+    with State(kg.settings.data_dir) as state:
+        return Engine(kg.store, state, Entities(kg)).find_due().hashes
 
 
 def load_lengths(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, int]:
@@ -466,101 +379,109 @@ def load_lengths(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, i
     return found
 
 
-def _load_hashes(store: Store, query: str, prefix: str) -> dict[NamedNode, str]:
-    rows = select(store.query, bind(query, prov=PROV_GRAPH, prefix=Literal(prefix)))
-    return {named_node(row["graph"]): term_text(row["hash"]) for row in rows}
-
-
 def refresh(
     kg: KnowledgeGraph,
     files: Collection[NamedNode] | None = None,
     *,
     link: bool = True,
+    full: bool = False,
     on_progress: Progress | None = None,
     is_paused: Callable[[], bool] = lambda: False,
 ) -> EntityReport:
     """Extract the entities and relations of the files that changed since the last call, and commit them.
 
-    `files` limits it to files with these IRIs. Without `link`, the next call links entities. A store without changed
-    files costs two queries, and does not import spaCy. Once `is_paused` returns true, the call returns, and
-    `report.is_done` is false. The next call in this process continues.
+    `files` limits it to files with these IRIs; with `full`, all are read. Without `link`, the next call links entities.
+    A store without changed files costs a few queries, and does not import spaCy. Once `is_paused` returns true, the
+    call returns, and `report.is_done` is false. The next call in this process continues.
 
     Raises ModelError if the pipeline of the settings is not installed.
     """
     started = time.perf_counter()
     remove_invalidated(kg.store)
-    state, report = State(kg.settings.data_dir), EntityReport()
-    pending = find_pending(kg, state)
-    if files is not None:
-        wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
-        pending = {graph: digest for graph, digest in pending.items() if graph in wanted}
-    if pending:
-        _Refreshing(kg, state, report, on_progress, is_paused).run(pending)
-        state.save({graph.value for graph in _load_hashes(kg.store, HASHES, GRAPHS)})
-    generation = kg.store.statistics().generation
-    if link and report.is_done and state.linked != generation:
-        state.outside = refresh_links(kg)
-        state.linked = kg.store.statistics().generation
-        state.save({graph.value for graph in _load_hashes(kg.store, HASHES, GRAPHS)})
+    derivation = Entities(kg, is_paused)
+    report = derivation.report
+    with State(kg.settings.data_dir) as state:
+        engine = Engine(kg.store, state, derivation)
+        due = engine.find_due(full=full)
+        if files is not None:
+            wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
+            due.hashes = {graph: digest for graph, digest in due.hashes.items() if graph in wanted}
+        report.run = engine.run(due, on_progress).run
+        if link and report.is_done:
+            update_links(kg, state)
     report.seconds = time.perf_counter() - started
     return report
 
 
 def renew_links(kg: KnowledgeGraph, on_progress: Progress | None = None) -> None:
     """Link the entities of files to the concepts, people, places and laws that another load has added or changed."""
-    if not kg.store.query(ANY):
-        return
-    state = State(kg.settings.data_dir)
-    before, state.outside = state.outside, refresh_links(kg, state.outside)
-    if state.outside != before:
-        state.save({graph.value for graph in _load_hashes(kg.store, HASHES, GRAPHS)})
+    if kg.store.query(ANY):
+        with State(kg.settings.data_dir) as state:
+            update_links(kg, state, outside=True)
 
 
-class _Refreshing:
-    def __init__(
-        self,
-        kg: KnowledgeGraph,
-        state: State,
-        report: EntityReport,
-        on_progress: Progress | None,
-        is_paused: Callable[[], bool],
-    ) -> None:
-        self.is_paused: Final = is_paused
+class Entities:
+    """The derivation of entities from the texts of files. Its table are the gazetteers of their collections."""
+
+    name: Final = "entities"
+    reads: Final = (GRAPHS,)
+    writes: Final = _EXTRACTED
+    batch_quads: Final = _BATCH_QUADS
+
+    def __init__(self, kg: KnowledgeGraph, is_paused: Callable[[], bool] = lambda: False) -> None:
         self.store: Final = kg.store
-        self.state: Final = state
-        self.report: Final = report
-        self.on_progress = on_progress
-        name = kg.settings.spacy_pipeline
-        self.pipeline: Final = load_pipeline(name)
-        self.run_: Final = Run(Agent("loaders.files.entities", VERSION), {"pipeline": f"{name} {find_version(name)}"})
-        self.replace: dict[NamedNode, Sequence[Quad]] = {}
-        self.origins: dict[NamedNode, RecordOrigin] = {}
+        self.settings: Final = kg.settings
+        self.is_paused: Final = is_paused
+        self.report: Final = EntityReport()
+        self.run: Final = Run(Agent("loaders.files.entities", VERSION), {"pipeline": self.pipeline})
         self.names: dict[Key, set[str]] = defaultdict(set)
+        """The names of the entities in the batch."""
         self.sources: dict[Key, set[NamedNode]] = defaultdict(set)
-        self.size = 0
-        self.done: list[str] = []
-        """The graphs of the files of the batch."""
-        self.words: Final = Vocabularies(state.folder, VERSION)
 
-    def run(self, pending: Mapping[NamedNode, str]) -> None:
-        """Read the files in batches, and commit each."""
-        with self.words:
-            self.read(pending)
-            self.commit()
-            self.words.tidy(self.state.current)
-        self.state.keep_gazetteers(self.store)
+    @property
+    def pipeline(self) -> str:
+        """The spaCy pipeline of the settings, with its version."""
+        name = self.settings.spacy_pipeline
+        return f"{name} {find_version(name)}"
 
-    def read(self, pending: Mapping[NamedNode, str]) -> None:
-        """Read the files, and commit full batches."""
-        graphs = list(pending)
-        said = [(KG.method, Literal("entities")), (KG.confidence, Literal(_CONFIDENCE, datatype=_DECIMAL))]
+    @property
+    def version(self) -> str:
+        """A new version, or another pipeline, reads all files again."""
+        return f"{VERSION} {self.pipeline}"
+
+    def get_output(self, source: NamedNode) -> NamedNode:
+        """Return the graph of the entities of a file."""
+        return get_entity_graph(source)
+
+    def load_table(self, saved: bytes | None, since: int) -> tuple[Gazetteers | None, Gazetteers]:
+        """Load the gazetteers of the last run, and the current ones."""
+        before = None if saved is None else Gazetteers.load_saved(saved)
+        if before is not None and before.is_current(self.store, self.settings, since):
+            return before, before
+        return before, Gazetteers.load(self.store, self.settings)
+
+    def save_table(self, table: Gazetteers) -> bytes:
+        """Write the gazetteers."""
+        return table.save()
+
+    def affected(
+        self, before: Gazetteers, after: Gazetteers, finished: Iterable[tuple[NamedNode, bytes | None]]
+    ) -> Mapping[NamedNode, None]:
+        """Find the files that may have a name that entered or left the gazetteer of their collection."""
+        return dict.fromkeys(find_affected(before, after, finished))
+
+    def compute(self, due: Mapping[NamedNode, None], table: Gazetteers) -> Iterator[tuple[NamedNode, Result]]:
+        """Extract the entities of each file, until it is paused."""
+        if not due:
+            return
+        graphs, pipeline = list(due), load_pipeline(self.settings.spacy_pipeline)
         for start in range(0, len(graphs), _AT_ONCE):
             part = graphs[start : start + _AT_ONCE]
             chunks, described = self.load_texts(part), self.load_files(part)
-            for done, graph in enumerate(part, start=start + 1):
+            for graph in part:
+                text = join_chunks(chunks[graph])
+                result = Result(())
                 if graph in described and chunks[graph]:
-                    media_type, title = described[graph]
-                    text = join_chunks(chunks[graph])
                     if len(text) > MOST_READ:
                         log.warning(
                             "%s: Entities are found in its first %d characters of %d.",
@@ -568,46 +489,29 @@ class _Refreshing:
                             MOST_READ,
                             len(text),
                         )
-                    found = self.extract(graph, pending[graph], text, media_type, title)
+                    gazetteer = table.names.get(get_collection(graph), [])
+                    steps = INTERRUPTED.take(graph, text, gazetteer)
+                    if steps is None:
+                        steps = extract_in_steps(text, *described[graph], pipeline, gazetteer)
+                    found = run_steps(steps, self.is_paused)
                     if found is None:
+                        INTERRUPTED.begun = graph, text, gazetteer, steps
                         self.report.is_done = False
                         return
-                    self.words.add(graph, pending[graph], [text])
-                    own = get_entity_graph(graph)
-                    quads, names = build_quads(own, chunks[graph], found)
-                    self.report.mentions += len(found.mentions)
-                    self.report.relations += len(found.relations)
-                    for key, spellings in names.items():
-                        self.names[key] |= spellings
-                        self.sources[key].add(own)
-                    if quads:
-                        self.replace[own] = quads
-                        read = (KG.sourceSha256, Literal(pending[graph]))
-                        self.origins[own] = RecordOrigin("", (), derived_from=[graph], said=[*said, read])
-                        self.size += len(quads)
-                    else:
-                        self.state.read[graph.value] = pending[graph]
-                        if self.store.query(bind(EXISTS, graph=own)):
-                            self.replace[own], self.origins[own] = (), RecordOrigin("", ())
+                    result = Result(self.build(graph, chunks[graph], found), _SAID, filter_of([text]))
                 self.report.files += 1
-                self.done.append(graph.value)
-                if self.size >= _BATCH_QUADS:
-                    self.commit()
-                if self.on_progress is not None:
-                    self.on_progress(done, len(graphs), "finding entities")
+                yield graph, result
 
-    def extract(
-        self, graph: NamedNode, wanted: str, text: str, media_type: str, title: str | None
-    ) -> Extraction | None:
-        """Extract the entities of a text. None if the extraction was interrupted."""
-        gazetteer = self.state.gazetteers.get(get_collection(graph), [])
-        steps = INTERRUPTED.take(graph, wanted, gazetteer)
-        if steps is None:
-            steps = extract_in_steps(text, media_type, title, self.pipeline, gazetteer)
-        found = run_steps(steps, self.is_paused)
-        if found is None:
-            INTERRUPTED.begun = graph, wanted, gazetteer, steps
-        return found
+    def build(self, graph: NamedNode, chunks: Sequence[Chunk], found: Extraction) -> Sequence[Quad]:
+        """Build the graph of a file, and keep the names of its entities."""
+        own = get_entity_graph(graph)
+        quads, names = build_quads(own, chunks, found)
+        self.report.mentions += len(found.mentions)
+        self.report.relations += len(found.relations)
+        for key, spellings in names.items():
+            self.names[key] |= spellings
+            self.sources[key].add(own)
+        return quads
 
     def load_texts(self, graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Chunk]]:
         """Load the chunks of files, in order."""
@@ -630,18 +534,13 @@ class _Refreshing:
             for row in rows
         }
 
-    def commit(self) -> None:
-        """Commit the batch, with the entities that have a new name."""
-        if self.replace:
-            self.write()
-        self.state.outdated.difference_update(self.done)
-        self.done.clear()
-
-    def write(self) -> None:
-        """Write the batch to the store."""
+    def describe(
+        self, replace: dict[NamedNode, Sequence[Quad]], origins: dict[NamedNode, RecordOrigin], table: Gazetteers
+    ) -> tuple[Run, Describe]:
+        """Add the entities that get or lose a name with a batch; return the provenance and the promoted claims."""
         held = load_names(self.store, map(mint_entity, self.names))
-        again = {graph: old for graph in self.replace if (old := self.store.graph(graph))}
-        if again:  # a new version: names that only the earlier one found shall go
+        again = {graph: old for graph in replace if (old := self.store.graph(graph))}
+        if again:  # a new version, or a file that is gone: names that only the earlier graph has shall go
             going = {named_node(quad.object) for old in again.values() for quad in old if quad.predicate == KG.object}
             kept = _load_mentioned(self.store, going, again)
             held |= {entity: set(kept.get(entity, ())) for entity in going}
@@ -651,17 +550,13 @@ class _Refreshing:
             before = held.get(mint_entity(key), set())
             if before | spellings and (again or not spellings <= before):
                 shared, quads = build_entity(*key, before | spellings)
-                self.replace[shared] = quads
+                replace[shared] = quads
                 sources = self.sources.get(key) or set(again)
-                self.origins[shared] = RecordOrigin("", (), sorted(sources, key=str)[:_MOST_SOURCES])
+                origins[shared] = RecordOrigin("", (), sorted(sources, key=str)[:_MOST_SOURCES])
                 self.report.entities_new += not before
-        patch = promotion.build_load_patch(self.run_, self.store, self.replace, self.origins)
-        commit = self.store.commit(self.replace, patch)
-        if any(change.content_sha256 is not None for change in commit.changes):
-            self.report.run = self.run_.iri.value
-        self.replace, self.origins, self.size = {}, {}, 0
         self.names.clear()
         self.sources.clear()
+        return self.run, promotion.build_load_patch(self.run, self.store, replace, origins)
 
 
 def join_chunks(chunks: Sequence[Chunk]) -> str:

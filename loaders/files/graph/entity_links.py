@@ -10,6 +10,7 @@ entities with other candidates outside of the files are. Statements of user grap
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +22,8 @@ from pyoxigraph import Literal, NamedNode, Quad
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.fuzz import ratio
 
+from kg.derivations.engine import load_known, read_point
+from kg.derivations.state import Known, State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
 from kg.provenance.load_records import Agent, RecordOrigin, Run
@@ -31,6 +34,7 @@ from kg.words import stems
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
 from loaders.files.extraction.entity_model import normalize_name
 
+NAME: Final = "links"
 VERSION: Final = "2"
 THRESHOLD: Final = 0.72
 """Least score of a link that is an edge."""
@@ -214,6 +218,26 @@ def is_same_name(one: Linked, other: Linked) -> bool:
 def compare_names(one: Linked, other: Linked) -> float:
     """Return the similarity of the most similar names of two entities."""
     return max((ratio(a.casefold(), b.casefold()) / 100 for a in one.names for b in other.names), default=0.0)
+
+
+def update_links(kg: KnowledgeGraph, state: State, *, outside: bool = False) -> None:
+    """Compute all links again if the store has changed since that was done.
+
+    With `outside`, only those of the entities whose candidates outside of the files have changed.
+    """
+    known = load_known(kg.store, state, NAME, VERSION)
+    if outside:
+        before = {} if known is None else json.loads(known.compared)
+        hashes = refresh_links(kg, before)
+        generation = -1 if known is None else known.generation  # the next update of all links is due
+        if hashes == before:
+            return
+    else:
+        if known is not None and known.generation == kg.store.statistics().generation:
+            return
+        hashes = refresh_links(kg)
+        generation = kg.store.statistics().generation
+    state.save(NAME, Known(VERSION, generation, json.dumps(hashes).encode(), read_point(kg.store)))
 
 
 def refresh_links(kg: KnowledgeGraph, before: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -2,25 +2,27 @@
 
 The load of a file records the names that it shows, with their counts (``kg:nameCounts`` in ``graph/prov``). So the
 gazetteers follow from the stored files, in any order of loads. When a name enters or leaves one, the files of the
-collection that may have it are read again for entities. Their words are in ``entities/words.log``.
+collection that may have it are read again for entities.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
+from kg.derivations.engine import find_touched
 from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, parts_of
 from loaders.files.extraction.gazetteer import CODE, choose_names
 from loaders.files.loader import GRAPHS
-from loaders.mentions.graph_words import Vocabularies
+from loaders.mentions.graph_words import may_have
 from loaders.mentions.tokens import fold, tokenize
 
 COUNTS: Final = """
@@ -30,15 +32,42 @@ _MOST_CHANGED: Final = 500
 """Maximum changed names whose files are searched for. If more change, all files of the collection are read again."""
 
 
-def load_gazetteers(store: Store, settings: Settings) -> dict[str, list[str]]:
-    """Build the gazetteer of each collection from the names that its stored files show."""
-    if not settings.gazetteer_mine_topk:
-        return {}
-    counts: dict[str, Counter[str]] = defaultdict(Counter)
-    for row in select(store.query, bind(COUNTS, prov=PROV_GRAPH, prefix=Literal(GRAPHS))):
-        counts[get_collection(named_node(row["graph"]))].update(json.loads(term_text(row["counts"])))
-    least, most = settings.gazetteer_min_freq, settings.gazetteer_mine_topk
-    return {name: chosen for name, own in counts.items() if (chosen := choose_names(own, least, most))}
+@dataclass(frozen=True, slots=True)
+class Gazetteers:
+    """The names of each collection, built with settings: how often a name occurs at least, and most names."""
+
+    names: Mapping[str, list[str]]
+    settings: tuple[int, int]
+
+    @classmethod
+    def load(cls, store: Store, settings: Settings) -> Gazetteers:
+        """Build the gazetteers from the names that stored files show."""
+        least, most = chosen = _choose(settings)
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        rows = select(store.query, bind(COUNTS, prov=PROV_GRAPH, prefix=Literal(GRAPHS))) if most else ()
+        for row in rows:
+            counts[get_collection(named_node(row["graph"]))].update(json.loads(term_text(row["counts"])))
+        names = {name: choose_names(own, least, most) for name, own in counts.items()}
+        return cls({name: own for name, own in names.items() if own}, chosen)
+
+    @classmethod
+    def load_saved(cls, saved: bytes) -> Gazetteers:
+        """Load gazetteers that `save` wrote."""
+        held = json.loads(saved)
+        return cls(held["names"], tuple(held["settings"]))
+
+    def save(self) -> bytes:
+        """Write the gazetteers."""
+        return json.dumps({"names": self.names, "settings": self.settings}).encode()
+
+    def is_current(self, store: Store, settings: Settings, since: int) -> bool:
+        """Whether neither the settings nor, after generation `since`, a file has changed."""
+        until = store.statistics().generation
+        return self.settings == _choose(settings) and find_touched(store, (GRAPHS,), since, until) == set()
+
+
+def _choose(settings: Settings) -> tuple[int, int]:
+    return settings.gazetteer_min_freq, settings.gazetteer_mine_topk
 
 
 def get_collection(graph: NamedNode) -> str:
@@ -47,19 +76,19 @@ def get_collection(graph: NamedNode) -> str:
 
 
 def find_affected(
-    before: Mapping[str, Collection[str]],
-    now: Mapping[str, Collection[str]],
-    words: Vocabularies,
-    current: Mapping[NamedNode, str],
+    before: Gazetteers, after: Gazetteers, files: Iterable[tuple[NamedNode, bytes | None]]
 ) -> set[NamedNode]:
-    """Find the files of `current` that may have a name that entered or left the gazetteer of their collection.
-
-    `current` has the hashes with which the words of the files are in `words`.
-    """
-    changed = {name: set(before.get(name, ())) ^ set(now.get(name, ())) for name in before.keys() | now.keys()}
+    """Find those of `files` (with the filters of their words) that may have a changed name of their collection."""
+    phrases = {
+        name: [
+            list(map(fold, tokenize(changed.removeprefix(CODE))))
+            for changed in set(before.names.get(name, ())) ^ set(after.names.get(name, ()))
+        ]
+        for name in before.names.keys() | after.names.keys()
+    }
     affected: set[NamedNode] = set()
-    for collection in sorted(name for name, names in changed.items() if names):
-        own = {graph: digest for graph, digest in current.items() if get_collection(graph) == collection}
-        phrases = [list(map(fold, tokenize(name.removeprefix(CODE)))) for name in changed[collection]]
-        affected |= own.keys() - words.lacking(phrases, own) if len(phrases) <= _MOST_CHANGED else own.keys()
+    for graph, words in files:
+        changed = phrases.get(get_collection(graph), [])
+        if changed and (words is None or len(changed) > _MOST_CHANGED or may_have(words, changed)):
+            affected.add(graph)
     return affected

@@ -15,7 +15,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import finish, is_finished, load_hashes
+from kg.derivations.engine import finish, load_hashes, load_known
 from kg.derivations.state import State
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.provenance.promotion import build_load_patch
@@ -50,8 +50,9 @@ def refresh_alignments(store: Store, table: Table, state: State, *, full: bool =
     """
     several = sorted(set(load_named(store)), key=str) if table.rows else []
     compared = "\n".join([table.digest, *map(str, several)]).encode(errors="surrogatepass")
-    is_current = is_finished(store, state, NAME, VERSION, digest := hash_of(compared).digest())
-    if not full and is_current:
+    digest = hash_of(compared).digest()
+    known = load_known(store, state, NAME, VERSION)
+    if not full and known is not None and known.compared == digest:
         return len(select(store.query, bind(ALIGNED, prefix=_PREFIX)))
     stored = load_hashes(store, [ALIGNMENTS])
     made = build_alignments(several, table)

@@ -56,7 +56,8 @@ _FEW: Final = 4
 """Texts are loaded graph by graph if at most one in four of them may contain a name; else the store filters."""
 _SHOWN: Final = 20
 _ROOT: Final = BASE + "graph/"
-_EXTRACTED: Final = EXTRACTED + "mentions/"
+MENTIONS: Final = EXTRACTED + "mentions/"
+"""How the names of the graphs of mentions begin."""
 _SAID: Final = ((KG.method, Literal(METHOD)), (KG.confidence, CONFIDENCE))
 
 
@@ -122,7 +123,7 @@ def refresh(kg: KnowledgeGraph, *, full: bool = False, on_progress: Progress | N
 
 def mention_graph(source: NamedNode) -> NamedNode:
     """Return the name of the graph of the mentions in the text of the graph `source`."""
-    return NamedNode(_EXTRACTED + source.value.removeprefix(_ROOT).removeprefix("src/"))
+    return NamedNode(MENTIONS + source.value.removeprefix(_ROOT).removeprefix("src/"))
 
 
 def to_quads(graph: NamedNode, unit: NamedNode, found: Sequence[Match]) -> list[Quad]:
@@ -164,7 +165,7 @@ class Mentions:
     name: Final = "mentions"
     version: Final = VERSION
     reads: Final = READS
-    writes: Final = _EXTRACTED
+    writes: Final = MENTIONS
 
     def __init__(self, store: Store) -> None:
         self.store: Final = store

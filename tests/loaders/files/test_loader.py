@@ -149,7 +149,7 @@ def test_near_duplicate_is_named_and_skipped_but_other_figures_are_another_docum
 @pytest.fixture
 def without_entities(monkeypatch: pytest.MonkeyPatch) -> None:
     """Entities are the subject of other tests: to load their pipeline takes seconds."""
-    monkeypatch.setattr("loaders.files.graph.entities.find_pending", lambda kg, state=None: {})
+    monkeypatch.setattr("loaders.files.graph.entities.Entities.compute", lambda self, due, table: iter(()))
 
 
 @pytest.mark.usefixtures("without_entities")
