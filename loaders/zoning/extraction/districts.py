@@ -313,6 +313,11 @@ def plain_name(name: str) -> str:
     return " ".join(words.split())
 
 
+def find_filled(cells: Iterable[Cell | None]) -> list[Cell]:
+    """Find the cells with words, each once though it may span several places."""
+    return list({cell.start: cell for cell in cells if cell is not None and cell.text.strip()}.values())
+
+
 def find_column_codes(
     grid: Sequence[Sequence[Cell | None]], known: Mapping[str, District]
 ) -> tuple[int, Mapping[int, Sequence[str]]] | None:
@@ -427,27 +432,29 @@ def _in_rows(section: Section, table: Table, grid: Sequence[Sequence[Cell | None
     if lead is None and not symbols and not _FIRST.match(heads):
         return
     pattern = re.compile(_ANY if lead or symbols else _LETTERS)
-    codes = [[cell is not None and pattern.fullmatch(cell.text.strip()) is not None for cell in row] for row in grid]
-    counts = [sum(column) for column in zip(*codes, strict=True)]
-    column = counts.index(max(counts))
-    coded = [row[column] for row, of in zip(grid, codes, strict=True) if of[column]]
-    said = {cell.start: cell.text.strip() for cell in coded if cell is not None}
+    coded = [
+        {place: cell for place, cell in enumerate(row) if cell is not None and pattern.fullmatch(cell.text.strip())}
+        for row in grid
+    ]
+    counts = Counter(sorted(place for row in coded for place in row))
+    column = counts.most_common(1)[0][0] if counts else 0
+    said = {row[column].start: row[column].text.strip() for row in coded if column in row}
     # Levels of uses repeat in their columns, codes of districts in the first at most.
     if len(said) < 2 or (column and len({*said.values()}) < len(said)):
         return
     found: list[District] = []
     group, whole = "", True
-    for number, row in enumerate(grid):
-        cells = [*{id(cell): cell for cell in row if cell is not None and cell.text.strip()}.values()]
-        if codes[number][column] and (code := row[column]) is not None:
-            names = [cell for cell in cells if pattern.fullmatch(cell.text.strip()) is None]
+    for number, (row, codes) in enumerate(zip(grid, coded, strict=True)):
+        cells = find_filled(row)
+        if (code := codes.get(column)) is not None:
+            names = [cell for cell in cells if cell not in codes.values()]
             name = _name(names[0].text) if names and (lead or symbols) else ""
             start, end = (cells[0].start, cells[-1].end) if name else (code.start, code.end)
             sure = 0.95 if lead else 0.75
             found.append(District(code.text.strip(), name, section.key, start, end, sure, "table", group))
-        elif len(cells) == 1 and number >= table.header_rows:
+        elif number >= table.header_rows and len(cells) == 1:
             group = cells[0].text.strip()
-        elif cells and number >= max(1, table.header_rows):
+        elif number >= max(1, table.header_rows) and cells:
             whole = False
     yield from (replace(each, listed=lead if whole else None) for each in found)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from loaders.citations.section_citations import find_citations
-from loaders.zoning.extraction.measures import find_measures
 
 Level = Literal["byRight", "byRightWithConditions", "byRightOrConditional", "conditional", "notPermitted"]
 
@@ -93,7 +92,6 @@ _REVIEWED: Final = re.compile(
     r"|described) (?:in|by)|according to|in compliance with|conform\w* to|reviewed|approved|approval|\(?see|\(?per)\b"
     r"|\((?=§|[Ss]ec|[Cc]hap|[Aa]rt)",
 )
-_REVIEW: Final = re.compile(r"(?i)\b(?:review\w*|approv\w*|permits?|hearings?)\b")
 
 
 _WITHOUT: Final = re.compile(r"(?i)\b(?:without|no|not requir\w+|not need)\b(?: \w+){0,2} ?$")
@@ -118,13 +116,6 @@ def level_of(words: str) -> Level | None:
 
 def find_review(words: str) -> str | None:
     """Find the citation of the section by which a use is reviewed, verbatim."""
-    for said in _REVIEWED.finditer(words):
-        before = words[: said.start()].rpartition(";")[2]
-        after = words[said.start() :]
-        cited = next((each for each in find_citations(after) if each.internal), None)
-        if cited is None:
-            return None
-        # The citation after a measure is not a review: "minimum lot area 5,000 square feet subject to section 32-60".
-        if not any(find_measures(before)) or _REVIEW.search(before + after[: cited.start]):
-            return cited.raw
-    return None
+    said = _REVIEWED.search(words)
+    found = (each.raw for each in find_citations(words[said.start() :]) if each.internal) if said else ()
+    return next(iter(found), None)

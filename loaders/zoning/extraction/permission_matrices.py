@@ -141,7 +141,7 @@ def parse_matrix(
     header, districts = columns
     if is_header_short(grid, header + 1):
         return None
-    words = [cell.text for row in grid[header + 1 :] for cell in find_filled(row[place] for place in districts)]
+    words = [cell.text for row in grid[header + 1 :] for cell in naming.find_filled(row[place] for place in districts)]
     titles = {naming.plain_name(each.name) for each in known.values() if each.name}
     labels = [{naming.plain_name(cell.text) for cell in row[:2] if cell is not None} for row in grid[header + 1 :]]
     if sum(not titles.isdisjoint(each - {""}) for each in labels) * 2 > len(labels):
@@ -166,8 +166,8 @@ def _in_matrix(
     groups: Sequence[str] = ()
     grouped = indented = False
     for row in grid[header + 1 :]:
-        use = next(iter(find_filled(row[place] for place in names)), None)
-        own = [cell for cell in find_filled(row[place] for place in districts) if cell is not use]
+        use = next(iter(naming.find_filled(row[place] for place in names)), None)
+        own = [cell for cell in naming.find_filled(row[place] for place in districts) if cell is not use]
         if use is None:
             continue
         if not any(_MARK.fullmatch(cell.text.strip()) for cell in own):
@@ -179,7 +179,7 @@ def _in_matrix(
             grouped, indented = False, row[0] is not use
         if not own:
             continue
-        beside = [each.text.strip(" .") for each in find_filled(row[last + 1 :]) if each not in own]
+        beside = [each.text.strip(" .") for each in naming.find_filled(row[last + 1 :]) if each not in own]
         told = [words for words in dict.fromkeys(beside) if any(map(str.isalnum, words)) and not _MARK.fullmatch(words)]
         for place, codes in districts.items():
             if (cell := row[place]) is not None and cell is not use:
@@ -382,11 +382,6 @@ def _parse_cell(
     conditions += [meaning.condition] if meaning.condition else []
     conditions += told if level != "notPermitted" else ()
     yield UsePermission(code, name, level, raw, conditions, meaning.review, told_at.start, told_at.end, "matrix")
-
-
-def find_filled(cells: Iterable[Cell | None]) -> list[Cell]:
-    """Find the cells with words, each once though it may span several places."""
-    return list({cell.start: cell for cell in cells if cell is not None and cell.text.strip()}.values())
 
 
 def find_marks(section: Section, *cells: Cell) -> list[str]:

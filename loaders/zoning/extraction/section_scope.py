@@ -71,7 +71,7 @@ _VERB: Final = re.compile(
 _PAGE: Final = re.compile(r"\d{1,4}[A-Z]? (?=[A-Z])")
 _LEVEL: Final = re.compile(r"(?i)(?:article|chapter|part|title|appendix|division|subchapter)\b")
 _OPENING: Final = re.compile(
-    rf"(?i)(?:with)?in (?:(?:the|an?|any|all|each|every|both) )?(?:[\w/&'’().-]+,? ){{1,12}}?{_KIND_OF_PLACE}\b",
+    rf"(?im)^(?:with)?in (?:(?:the|an?|any|all|each|every|both) )?(?:[\w/&'’().-]+,? ){{1,12}}?{_KIND_OF_PLACE}\b",
 )
 _STATED: Final = re.compile(
     r"(?i)\b(?:these|the following|this section'?s?)(?: \w+){0,3} (?:appl(?:y|ies)|shall apply)"
@@ -254,8 +254,10 @@ def _find_place(
         return "districts", leading
     path = next((place for each in (section, *above) if (place := titles.get(each.key)) is not None), None)
     start = section.text[:_START_OF_TEXT]
-    opening = _OPENING.match(start)  # not of a labelled part, which is about itself only
-    first = parse_scope(opening[0], known) if opening else None
+    openings = {each.start(): parse_scope(each[0], known) for each in _OPENING.finditer(section.text)}
+    first = openings.get(0)  # not of a labelled part, which is about itself only
+    if first is not None and len({*openings.values()}) > 1 and (path is None or path[0] != "districts"):
+        return _UNKNOWN_PLACE  # each paragraph is about another place
     if first is None and path is None and (stated := _STATED.search(start)) is not None:
         first = parse_scope(stated["where"], known)
     if path is None or first is None or first[0] == "none":

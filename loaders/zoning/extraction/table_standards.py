@@ -23,7 +23,6 @@ from loaders.zoning.extraction.dimensions import (
 from loaders.zoning.extraction.districts import District
 from loaders.zoning.extraction.measures import Measure, parse_measure
 from loaders.zoning.extraction.permission_matrices import (
-    find_filled,
     find_marks,
     find_notes,
     is_header_short,
@@ -133,7 +132,7 @@ class _Reader:
 
     def _is_of_numbers(self, rows: Iterable[int], columns: Iterable[int]) -> bool:
         """Whether many cells are numbers, so that the words of the table are worth quoting."""
-        cells = find_filled(self._grid[number][place] for number in rows for place in columns)
+        cells = naming.find_filled(self._grid[number][place] for number in rows for place in columns)
         words = [cell.text.strip() for cell in cells]
         return sum(each[0].isdigit() for each in words) * 3 >= max(len(words), 1)
 
@@ -141,7 +140,7 @@ class _Reader:
         """Count the columns at the left that contain labels: most of their cells are no numbers."""
         count = 0
         for place in range(min(_LABELS, len(self._grid[0]) - 1)):
-            texts = [cell.text.strip() for cell in find_filled(row[place] for row in self._grid[header:])]
+            texts = [cell.text.strip() for cell in naming.find_filled(row[place] for row in self._grid[header:])]
             numbers = sum(
                 each[:1].isdigit() or _NONE.fullmatch(each) is not None or not re.search(r"\w", each) for each in texts
             )
@@ -155,11 +154,11 @@ class _Reader:
         found: dict[int, _Head] = {}
         group = ""
         for number, row in enumerate(self._grid[header:], header):
-            cells = find_filled(row[:labels])
+            cells = naming.find_filled(row[:labels])
             if not cells:
                 continue
             words = strip_marks(self._section, cells[-1]).strip()
-            if not any(cell not in cells for cell in find_filled(row[labels:])):
+            if not any(cell not in cells for cell in naming.find_filled(row[labels:])):
                 group = words
                 continue
             if parse_label(words):
@@ -169,7 +168,7 @@ class _Reader:
 
     def _head(self, cells: Sequence[Cell | None], group: str = "") -> _Head:
         """Build a header from its cells, outermost first."""
-        filled = find_filled(cells)
+        filled = naming.find_filled(cells)
         told = [strip_marks(self._section, cell).strip() for cell in filled]
         marks = find_marks(self._section, *filled)
         words = told[-1] if told else ""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from loaders.zoning.extraction.districts import find_in_section, pick_best
+from loaders.zoning.extraction.districts import District, find_in_section, pick_best
 from loaders.zoning.extraction.section_scope import find_code_scopes, get_scope
 from loaders.zoning.readers import plain_text
+from loaders.zoning.readers.code_model import Section
 
 ARTICLES = """ARTICLE I
 DISTRICTS
@@ -66,3 +67,14 @@ def test_lost_headings_end_scopes(lost: str, codes: list[str]) -> None:
     for key, each in scopes.items():
         ends = [0, *(scope.end for scope in each)]
         assert [scope.start for scope in each] == ends[:-1], key
+
+
+@pytest.mark.parametrize(
+    ("second", "kind"), [("In the M-1 District, mills are.", "none"), ("Each is for one use.", "districts")]
+)
+def test_the_place_of_one_paragraph_of_several_is_not_that_of_the_section(second: str, kind: str) -> None:
+    text = f"In the A-1 District, barns are allowed.\n{second}"
+    sections = [Section("1", "1", "Uses", "section", 1, None, 0, text)]
+    known = {code: District(code, "", "0", None, None, 0.9, "list") for code in ("A-1", "M-1")}
+    (scope, *_) = find_code_scopes(sections, known)["1"]
+    assert scope.kind == kind
