@@ -94,17 +94,17 @@ class Table:
         A span ends with the table. A table with more than `LARGEST_GRID` places gives an empty grid.
         """
         spread = 0
-        for row, cells in enumerate(self.rows):
-            spread += sum(cell.colspan * min(cell.rowspan, len(self.rows) - row) for cell in cells)
-            if spread > LARGEST_GRID:
-                return ()
         places: list[dict[int, Cell]] = [{} for _ in self.rows]
         for row, cells in enumerate(self.rows):
             column = 0
             for cell in cells:
                 while column in places[row]:
                     column += 1
-                for below in places[row : row + cell.rowspan]:
+                spanned = places[row : row + cell.rowspan]
+                spread += cell.colspan * len(spanned)
+                if spread > LARGEST_GRID:
+                    return ()
+                for below in spanned:
                     below.update((column + across, cell) for across in range(cell.colspan))
                 column += cell.colspan
         width = max((column + 1 for row in places for column in row), default=0)

@@ -38,7 +38,6 @@ _NAMES: Final = ("num", "prefix", "heading")
 """Elements of a paragraph that are the start of its text."""
 _SAID: Final = frozenset({"num", "heading", "reason"})
 """Elements that describe a level, apart from its text."""
-_OTHER_NOTE: Final = "Note"
 _BEGIN: Final = "\ufffe"
 _END: Final = "\uffff"
 """The start and the end of a citation in the text of a line: no characters of XML."""
@@ -182,11 +181,8 @@ def _notes(element: etree._Element) -> Iterator[Note]:
         if text:
             if document or path:
                 citations.insert(0, Citation(0, len(text), path, document))
-            kind = child.get("type") or (HISTORY if child.tag == "annotation" else _OTHER_NOTE)
+            kind = child.get("type") or (HISTORY if child.tag == "annotation" else "Note")
             yield Note(text, kind, citations, child.get("eff"))
-    for loose in (element.text, *(child.tail for child in element)):
-        if loose and (words := normalize_space(loose)):
-            yield Note(words, _OTHER_NOTE)
 
 
 class _TextWriter(Writer):

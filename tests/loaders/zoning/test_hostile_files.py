@@ -214,11 +214,7 @@ def test_paragraphs_without_a_label_are_no_subsections_and_what_is_said_twice_is
     section = dc.parse(tmp_path / "index.xml").sections[1]
     assert (section.title, section.text) == ("One", "Two\nSub\nFirst. a\nSecond. b\n(a) c")
     assert [each.path for each in section.subsections] == [("a",)]
-    assert [(each.kind, each.text) for each in section.notes] == [
-        ("History", "Old"),
-        ("Note", "loose"),
-        ("Note", "tail"),
-    ]
+    assert [(each.kind, each.text) for each in section.notes] == [("History", "Old")]
 
 
 def test_columns_of_one_name_and_tables_without_rows_are_told(tmp_path: Path) -> None:
