@@ -42,8 +42,6 @@ _NEAREST: Final = 3
 """Lines below a heading without a title in which its title may be, after blank lines."""
 _RARE: Final = 4
 """Bare numbers with more components are the sections, unless there are this many times as many with fewer."""
-_DOUBTFUL: Final = 0.4
-"""Weight of a line that may be a reference."""
 _FITS: Final = 0.5
 """Weight added to the number of a section that continues that of the level above, and taken from any other."""
 _LEAST_SPELLED: Final = 0.3
@@ -133,19 +131,15 @@ def _find_headings(lines: Sequence[str]) -> tuple[dict[int, Heading], dict[int, 
     Returns those that open a level, and number, title and kind of the levels that the others only name.
     """
     given: list[_Placed] = []
-    doubtful: set[int] = set()
     for index, line in enumerate(lines):
         if "\t" in line or _START.match(line) is None:
             continue
         heading = parse_heading(_without_page(normalize_space(line)))
-        if heading is not None:
+        if heading and (heading.bare or not _is_reference(heading, line, lines[index - 1] if index else "")):
             given.append((index, heading))
-            if _is_reference(heading, line, lines[index - 1] if index else ""):
-                doubtful.add(index)
-    sure = [each for each in given if each[0] not in doubtful]
-    others = _ascending_levels([each for each in sure if each[1].kind != SECTION], lines)
-    bare = _ascending_sections([each for each in given if each[1].bare], doubtful, others)
-    sections = [each for each in sure if each[1].kind == SECTION and not each[1].bare]
+    others = _ascending_levels([each for each in given if each[1].kind != SECTION], lines)
+    bare = _ascending_sections([each for each in given if each[1].bare], others)
+    sections = [each for each in given if each[1].kind == SECTION and not each[1].bare]
     placed = [each for each in sections if is_placed(each[1].number)]
     # "Section 5" is one of another law, where nearly all sections have numbers such as 1-3.
     sections = placed if len(placed) * 5 > len(sections) * 4 else sections
@@ -230,7 +224,7 @@ def _ascending_levels(levels: Sequence[_Placed], lines: Sequence[str]) -> list[_
     return [each for each in levels if each[0] not in left]
 
 
-def _ascending_sections(bare: Sequence[_Placed], doubtful: Set[int], levels: Sequence[_Placed]) -> list[_Placed]:
+def _ascending_sections(bare: Sequence[_Placed], levels: Sequence[_Placed]) -> list[_Placed]:
     """Keep of each style the bare numbers that ascend. Where sections are numbered after the level above, as 7.1 in
     article VII, others weigh less."""
     continuing = {index for index, _ in _continuing(bare, levels)}
@@ -245,15 +239,15 @@ def _ascending_sections(bare: Sequence[_Placed], doubtful: Set[int], levels: Seq
         candidates = [
             Candidate(
                 key or ((0, ""),),
-                (_DOUBTFUL if index in doubtful else 1.0) + (0 if not follows else _FITS if fit else -_FITS),
+                1.0 + (0 if not follows else _FITS if fit else -_FITS),
             )
-            for (index, _), key, fit in zip(own, keys, fits, strict=True)
+            for key, fit in zip(keys, fits, strict=True)
         ]
         chosen = set(select_ascending(candidates))
         chosen |= {
             place
             for place, key in enumerate(keys)
-            if key is not None and len(key) >= _LEAST_COMPONENTS and own[place][0] not in doubtful
+            if key is not None and len(key) >= _LEAST_COMPONENTS
             if any(near in chosen and (keys[near] or ())[:-1] == key[:-1] for near in (place - 1, place + 1))
         }
         kept += [own[place] for place in chosen]
