@@ -36,7 +36,7 @@ _HALF: Final = re.compile(r"(?:shall|means?|must|may|is|are|was|were|has|have|in
 _VERBS: Final = to_word_set(
     "is are was were be shall may must will can has have does do means includes applies apply requires require allows "
     "allow permits permit provides provide prohibits prohibit contains contain establishes establish regulates "
-    "identifies governs govern grants needs need refer see"
+    "identifies governs govern grants grant needs need shows show complies comply expires expire refer see"
 )
 """A statement has one of them; an item of a list mostly has none."""
 
