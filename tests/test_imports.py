@@ -52,7 +52,6 @@ STORE_READERS_KNOW = LOADERS_KNOW | {
     "kg.shacl",
     "kg.sparql",
     "kg.store",
-    "kg.zoning_summaries",
 }
 PIPELINE = {
     "batches",

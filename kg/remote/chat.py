@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 from kg.errors import InvalidInputError, QuadciteError, UpstreamError
 from kg.remote.http import Deadline, Reply, TooLargeError, redact, request_with_retry, send_request
+from kg.settings import Settings
 
 MAX_RESPONSES: Final = 3
 """Number of unusable responses after which the endpoint counts as failing."""
@@ -214,3 +215,28 @@ class _UnusableError(Exception):
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def has_chat(settings: Settings) -> bool:
+    """Check whether the settings configure a chat endpoint and a model."""
+    return settings.chat_url is not None and bool(settings.chat_model)
+
+
+def open_chat(
+    settings: Settings, *, patience_s: float = math.inf, sleep: Callable[[float], object] | None = None
+) -> ChatEndpoint:
+    """Open the chat endpoint of the settings. Raises InvalidInputError if none is configured."""
+    if settings.chat_url is None or not has_chat(settings):
+        raise InvalidInputError(
+            "No chat endpoint is configured. Set QUADCITE_CHAT_URL and QUADCITE_CHAT_MODEL, or use "
+            "mode 'extractive' for summaries and scorer 'embeddings' for search. Facts are extracted by rules alone."
+        )
+    url = settings.chat_url
+    if url.username or url.password or url.query is not None or url.fragment is not None:
+        raise InvalidInputError(
+            "QUADCITE_CHAT_URL may contain only scheme, host, port and path. Put a token into QUADCITE_CHAT_TOKEN."
+        )
+    token = settings.chat_token.get_secret_value() if settings.chat_token else None
+    return ChatEndpoint(
+        str(url), settings.chat_model, token, timeout_s=settings.chat_timeout_s, patience_s=patience_s, sleep=sleep
+    )

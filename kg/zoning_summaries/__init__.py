@@ -7,6 +7,6 @@ A summary is a text about the law, never a property of it. Each section has at m
       kg:promptSha256 "..." ; kg:inputSha256 "..." , ... ; prov:wasDerivedFrom <id/section/...> , <id/summary/...> , ...
 
 Staleness is not stored: `code_tree` compares the hashes of a summary with those of its inputs now. A load that removes
-a section removes its summary (`stored_summaries.find_withdrawn`), and a build removes other orphans. `build` writes
+a section removes its summary (`loaders.zoning.graph.derive`), and a build removes other orphans. `build` writes
 summaries. The agent in their provenance is ``kg.summaries``.
 """

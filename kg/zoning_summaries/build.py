@@ -34,7 +34,6 @@ from kg.vocabulary import KG, PROV, RDF, SCHEMA, sha256
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import CodeTree, Summary, to_summary_graph, to_summary_iri
 from kg.zoning_summaries.prompts import Source, build_instructions, check_summary
-from kg.zoning_summaries.stored_summaries import GRAPHS_OF
 from kg.zoning_summaries.writers import Mode, Writer, open_writer
 
 AGENT: Final = Agent("kg.summaries", "1")
@@ -49,6 +48,9 @@ _BUILDING: Final[defaultdict[tuple[Path, str], threading.Lock]] = defaultdict(th
 
 _RANKS: Final = ("extractive/words", "extractive/", "chat/", "")
 """Beginnings of the models of writers. The first that fits is the rank of a writer, and an agent's is the highest."""
+
+GRAPHS_OF: Final = """
+SELECT ?graph ?section WHERE { VALUES ?section { $sections } GRAPH ?graph { ?summary kg:summaryOf ?section } }"""
 
 ORPHANS: Final = """
 SELECT ?graph ?section WHERE {

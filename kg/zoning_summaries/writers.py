@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,12 +10,10 @@ from typing import Final, Literal
 
 import numpy as np
 
-from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.remote.chat import ChatEndpoint
+from kg.remote.chat import ChatEndpoint, open_chat
 from kg.retrieval import text_vectors
 from kg.retrieval.text_vectors import Vectors
-from kg.settings import Settings
 from kg.zoning_summaries.prompts import MAX_CHARACTERS, Source, build_instructions, check_summary, get_length
 from kg.zoning_summaries.sentence_selection import find_key_sentences, shorten
 
@@ -100,28 +97,3 @@ def _choose(rows: Vectors, heading: Vectors, most: int) -> list[int]:
         worth[chosen] = -np.inf
         chosen.append(int(worth.argmax()))
     return chosen
-
-
-def has_chat(settings: Settings) -> bool:
-    """Check whether the settings configure a chat endpoint and a model."""
-    return settings.chat_url is not None and bool(settings.chat_model)
-
-
-def open_chat(
-    settings: Settings, *, patience_s: float = math.inf, sleep: Callable[[float], object] | None = None
-) -> ChatEndpoint:
-    """Open the chat endpoint of the settings. Raises InvalidInputError if none is configured."""
-    if settings.chat_url is None or not has_chat(settings):
-        raise InvalidInputError(
-            "No chat endpoint is configured. Set QUADCITE_CHAT_URL and QUADCITE_CHAT_MODEL, or use "
-            "mode 'extractive' for summaries and scorer 'embeddings' for search. Facts are extracted by rules alone."
-        )
-    url = settings.chat_url
-    if url.username or url.password or url.query is not None or url.fragment is not None:
-        raise InvalidInputError(
-            "QUADCITE_CHAT_URL may contain only scheme, host, port and path. Put a token into QUADCITE_CHAT_TOKEN."
-        )
-    token = settings.chat_token.get_secret_value() if settings.chat_token else None
-    return ChatEndpoint(
-        str(url), settings.chat_model, token, timeout_s=settings.chat_timeout_s, patience_s=patience_s, sleep=sleep
-    )

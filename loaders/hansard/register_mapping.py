@@ -38,14 +38,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
 
 from kg.errors import InvalidInputError, RecordError
 from kg.text import quoted
 from loaders.hansard.parlamint_lists import PARLIAMENT, PARTY, Name, Organization
 from loaders.hansard.parliaments import Parliament
 from loaders.readers.cells import quote
-from loaders.readers.toml_tables import TomlTable, read_toml
+from loaders.readers.toml_tables import Text, TomlTable, read_toml
 
 _CODE: Final = re.compile(r"[A-Z]{2}(?:-[A-Z0-9]{1,3})?")
 _TRIED: Final = datetime(2004, 11, 23, tzinfo=UTC)
@@ -88,39 +90,6 @@ def open_parliament(mapping: RegisterMapping, code: str, form: str | None) -> Pa
     return Parliament(code, found, mapping.parties)
 
 
-def load_mapping(path: Path, fields: Sequence[str]) -> RegisterMapping:
-    """Parse a TOML file into a mapping of `fields`. Raises InvalidInputError for an unreadable or incomplete one."""
-    top = TomlTable(str(path), read_toml(path))
-    columns, dates, parliament = top.table("columns"), top.table("dates"), top.table("parliament")
-    chosen = {name: column for name in fields if (column := columns.column(name)) is not None}
-    code = parliament.text("code")
-    if code is not None and _CODE.fullmatch(code) is None:
-        raise InvalidInputError(
-            f"{parliament.place}: Invalid code {quoted(code)}. Use that of a corpus, as in AT or ES-GA."
-        )
-    formats = dates.texts("formats")
-    for form in formats:
-        if not _reads_back(form):
-            raise InvalidInputError(
-                f"{dates.place}: Invalid format {quoted(form)}. It needs %d, %m (or %b, %B) and %Y, each once."
-            )
-    found = RegisterMapping(
-        chosen,
-        formats,
-        frozenset(each.casefold() for each in dates.texts("open")),
-        code,
-        _read_organizations(top, "chamber", PARLIAMENT),
-        _read_organizations(top, "party", PARTY),
-    )
-    for each in (columns, dates, parliament, top):
-        each.end()
-    if code is None and (found.chambers or found.parties):
-        raise InvalidInputError(f"{path}: [[chamber]] and [[party]] need [parliament] with code.")
-    if code is not None and not found.chambers:
-        raise InvalidInputError(f"{path}: Missing [[chamber]], with cell, id and name.")
-    return found
-
-
 def _reads_back(form: str) -> bool:
     """Whether a format reads the day that it writes."""
     try:
@@ -129,14 +98,72 @@ def _reads_back(form: str) -> bool:
         return False
 
 
-def _read_organizations(top: TomlTable, name: str, role: str) -> dict[str, Organization]:
+def _check_format(form: str) -> str:
+    if not _reads_back(form):
+        raise ValueError("A format needs %d, %m (or %b, %B) and %Y, each once.")
+    return form
+
+
+def _check_code(code: str) -> str:
+    if _CODE.fullmatch(code) is None:
+        raise ValueError("Use the code of a corpus, as in AT or ES-GA.")
+    return code
+
+
+class _Dates(TomlTable):
+    formats: list[Annotated[str, AfterValidator(_check_format)]] = Field([])
+    open: list[Text] = Field([])
+
+
+class _Parliament(TomlTable):
+    code: Annotated[str, AfterValidator(_check_code)] | None = None
+
+
+class _Organization(TomlTable):
+    cell: Text
+    id: Text | None = None
+    name: Text | None = None
+
+    @property
+    def key(self) -> str:
+        return self.id or self.cell
+
+
+class _File(TomlTable):
+    columns: dict[str, Text] = Field({})
+    dates: _Dates = _Dates()
+    parliament: _Parliament = _Parliament()
+    chamber: list[_Organization] = Field([])
+    party: list[_Organization] = Field([])
+
+
+def load_mapping(path: Path, fields: Sequence[str]) -> RegisterMapping:
+    """Parse a TOML file into a mapping of `fields`. Raises InvalidInputError for an unreadable or incomplete one."""
+    given = _File.read(path, read_toml(path))
+    if unknown := [name for name in given.columns if name not in fields]:
+        raise InvalidInputError(f"{path}: Unknown {quoted(unknown[0])} in columns. Available: {', '.join(fields)}.")
+    found = RegisterMapping(
+        given.columns,
+        given.dates.formats,
+        frozenset(each.casefold() for each in given.dates.open),
+        given.parliament.code,
+        _build_organizations(path, given.chamber, PARLIAMENT),
+        _build_organizations(path, given.party, PARTY),
+    )
+    if found.code is None and (found.chambers or found.parties):
+        raise InvalidInputError(f"{path}: [[chamber]] and [[party]] need [parliament] with code.")
+    if found.code is not None and not found.chambers:
+        raise InvalidInputError(f"{path}: Missing [[chamber]], with cell, id and name.")
+    return found
+
+
+def _build_organizations(path: Path, given: Sequence[_Organization], role: str) -> dict[str, Organization]:
     found: dict[str, Organization] = {}
-    for table in top.tables(name):
-        cell = table.needed("cell").strip()
-        identifier = table.text("id") or cell
-        if _ID.fullmatch(identifier) is None:
-            raise InvalidInputError(f"{table.place}: Invalid id {quoted(identifier)}. It has no spaces and no slash.")
-        if cell.casefold() in found:
-            raise InvalidInputError(f"{table.place}: The cell {quoted(cell)} is there twice.")
-        found[cell.casefold()] = Organization(identifier, role, (Name(table.text("name") or cell, None),), (cell,))
+    for each in given:
+        if _ID.fullmatch(each.key) is None:
+            raise InvalidInputError(f"{path}: Invalid id {quoted(each.key)}. It has no spaces and no slash.")
+        if each.cell.casefold() in found:
+            raise InvalidInputError(f"{path}: The cell {quoted(each.cell)} is there twice.")
+        names = (Name(each.name or each.cell, None),)
+        found[each.cell.casefold()] = Organization(each.key, role, names, (each.cell,))
     return found

@@ -1,12 +1,13 @@
-"""TOML files that a user writes: tables whose unknown keys and wrong types are errors."""
+"""TOML files that a user writes, as models: unknown keys and wrong types are errors."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final, Self
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError, model_validator
 
 from kg.errors import InvalidInputError
 from kg.text import to_single_line
@@ -14,68 +15,39 @@ from kg.text import to_single_line
 _SHOWN: Final = 80
 """Characters of a value in a message."""
 
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+"""A name, or a column, without white space around it, as in tables."""
 
-@dataclass(slots=True)
-class TomlTable:
-    """A TOML table. Each key read is removed; a key that is left is an error."""
 
-    place: str
-    entries: dict[str, Any]
-    known: dict[str, None] = field(default_factory=dict)
-    """Keys that were looked up, which are the valid ones."""
+class TomlTable(BaseModel):
+    """A TOML table. Unknown keys are errors."""
 
-    def text(self, name: str) -> str | None:
-        """Take a string; None if the key is missing."""
-        value = self._take(name, None)
-        if value is not None and (not isinstance(value, str) or not value.strip()):
-            raise InvalidInputError(f"{self.place}: {name} is {_show(value)}, not a string.")
-        return value
+    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
+    hint: ClassVar[str] = ""
+    """Added to the error about an unknown key."""
 
-    def column(self, name: str) -> str | None:
-        """Get the name of a column, stripped of white space as in tables."""
-        value = self.text(name)
-        return value.strip() if value is not None else None
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_unknown(cls, given: Any) -> Any:
+        known = [each.alias or name for name, each in cls.model_fields.items()]
+        if isinstance(given, dict) and (unknown := [repr(name) for name in given if name not in known]):
+            shown = to_single_line(", ".join(unknown), _SHOWN)
+            raise ValueError(f"Unknown {shown}. Available: {', '.join(known)}.{cls.hint}")
+        return given
 
-    def needed(self, name: str) -> str:
-        """Take a string that must be there."""
-        if (value := self.text(name)) is None:
-            raise InvalidInputError(f"{self.place}: Missing {name}.")
-        return value
-
-    def texts(self, name: str) -> Sequence[str]:
-        """Take a list of strings, each stripped of white space."""
-        value = self._take(name, [])
-        if not isinstance(value, list) or not all(isinstance(each, str) and each.strip() for each in value):
-            raise InvalidInputError(f"{self.place}: {name} is {_show(value)}, not a list of strings.")
-        return [each.strip() for each in value]
-
-    def table(self, name: str) -> TomlTable:
-        """Take a table; an empty one if the key is missing."""
-        value = self._take(name, {})
-        if not isinstance(value, dict):
-            raise InvalidInputError(f"{self.place}: {name} is {_show(value)}, not a table [{name}].")
-        return TomlTable(f"{self.place}, [{name}]", value)
-
-    def tables(self, name: str) -> Iterator[TomlTable]:
-        """Take a list of tables, and check each for keys that are left."""
-        value = self._take(name, [])
-        if not isinstance(value, list) or not all(isinstance(each, dict) for each in value):
-            raise InvalidInputError(f"{self.place}: {name} is not a list of tables [[{name}]].")
-        for number, each in enumerate(value, 1):
-            table = TomlTable(f"{self.place}, [[{name}]] number {number}", each)
-            yield table
-            table.end()
-
-    def _take(self, name: str, default: object) -> Any:
-        self.known[name] = None
-        return self.entries.pop(name, default)
-
-    def end(self, hint: str = "") -> None:
-        """Raise InvalidInputError if keys are left; `hint` is appended to the message."""
-        if self.entries:
-            left = ", ".join(map(repr, self.entries))
-            valid = ", ".join(self.known)
-            raise InvalidInputError(f"{self.place}: Unknown {left}. Available: {valid}.{hint}")
+    @classmethod
+    def read(cls, path: Path, given: Mapping[str, Any]) -> Self:
+        """Validate the content of a file. Raises InvalidInputError for the first fault."""
+        try:
+            return cls.model_validate(given)
+        except ValidationError as error:
+            fault = error.errors()[0]
+        place = [str(each + 1) if isinstance(each, int) else each for each in fault["loc"]]
+        if fault["type"] == "missing":
+            raise InvalidInputError(f"{path}: Missing {' in '.join(reversed(place))}.")
+        shown = "" if isinstance(fault["input"], dict) else f" is {to_single_line(repr(fault['input']), _SHOWN)}."
+        message = fault["msg"].removeprefix("Value error, ")
+        raise InvalidInputError(f"{path}: {' '.join(place)}{shown} {message}")
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -86,7 +58,3 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise InvalidInputError(f"{path}: Cannot read the mapping ({error.strerror}).") from error
     except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits
         raise InvalidInputError(f"{path}: The mapping is not TOML ({error}).") from error
-
-
-def _show(value: object) -> str:
-    return to_single_line(repr(value), _SHOWN)

@@ -18,6 +18,7 @@ from loaders.readers.locations import File
 from loaders.zoning.graph import table_mapping, table_records
 from loaders.zoning.graph.authorities import Authorities, municipality_key, state_code
 from loaders.zoning.graph.derive import CodesRead
+from loaders.zoning.graph.rule_quads import Entry
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
 from loaders.zoning.readers import input_files
 from loaders.zoning.readers.code_model import DOMAIN, Code
@@ -113,15 +114,15 @@ class Reading:
             yield Notice(warning, warning=True)
         for section in code.sections:
             file = by_path.get(main.path.parent / (section.file or ""), main)
-            record = build_section_record(DOMAIN, section, shared.copy(), Origin(file.snapshot))
+            record = build_section_record(section, shared.copy(), Origin(file.snapshot))
             earlier = yielded.setdefault(mint("graph", "src", DOMAIN, *record.key), record)
             # Several files of a code may repeat the levels above their sections.
             if earlier is record or earlier.quads != record.quads:
                 yield record
         origin, keys = Origin(main.snapshot), list(self.codes.sections[shared.key])
-        stated = build_statements_record(DOMAIN, main.path.stem, code, shared.copy(), origin, keys)
-        if stated is not None:
-            yield stated
+        entries: Sequence[Entry] = (*code.permissions, *code.standards, *code.definitions)
+        if entries:
+            yield build_statements_record(main.path.stem, entries, shared.copy(), origin, keys)
 
     def _table(self, file: File) -> Iterator[Item]:
         try:
@@ -130,7 +131,7 @@ class Reading:
             beside = _load_settings(file)
             chosen = self.mapping or beside.mapping
             where = self.municipality or beside.municipality, self.state or beside.state
-            yield from table_records.read_records(DOMAIN, file, chosen, *where)
+            yield from table_records.read_records(file, chosen, *where)
         except (SourceError, RecordError) as error:
             yield Rejection(file.path.name, str(error), (Origin(file.snapshot),))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
@@ -33,7 +33,6 @@ from kg.tools.zoning.name_lookup import (
 from kg.tools.zoning.rules import RuleKind
 from kg.vocabulary import KG, iri_prefix
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.prompts import READING_FORM
 from kg.zoning_summaries.section_ranking import build_heading_path
 from loaders.dispatch import call
 
@@ -54,6 +53,11 @@ _FACTS: Final[Mapping[Wanted, tuple[str, NamedNode]]] = {
     "definitions": ("kg_ingest_definitions", KG.Definition),
 }
 """The tool that takes the facts of a kind, and their class."""
+
+_ALSO: Final = {
+    "use": "uses", "permission": "uses", "permissions": "uses", "standard": "standards", "definition": "definitions",
+}  # fmt: skip
+"""Other names of the kinds, as in the tools and in other answers."""
 
 
 class ReadingTask(Lean):
@@ -86,7 +90,7 @@ def zoning_reading_tasks(
     state: StateName,
     district: DistrictName = None,
     section_id: SectionId | None = None,
-    kind: Annotated[Wanted, Field()] = "uses",
+    kind: Annotated[Wanted, BeforeValidator(lambda given: _ALSO.get(str(given), given))] = "uses",
     limit: PageSize = 5,
     offset: Skipped = 0,
 ) -> ReadingTasks:
@@ -97,6 +101,8 @@ def zoning_reading_tasks(
     Example: zoning_reading_tasks(municipality="Quarry Bend", state="UT", district="R-1", kind="uses").
     Next: `kg_ingest_use_permissions`, `kg_ingest_dimensional_standards`, `kg_ingest_definitions`.
     """
+    from loaders.zoning.graph.readings import READING_FORM  # its module imports all that extracts
+
     bounded_page(limit, offset)
     reader, notes = Reader(kg), list[str]()
     place = find_place(reader, municipality, state)

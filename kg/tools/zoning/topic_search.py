@@ -20,7 +20,7 @@ from pydantic import Field
 
 from kg.errors import IndexUnavailableError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.remote.chat import ChatEndpoint
+from kg.remote.chat import ChatEndpoint, has_chat, open_chat
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Result
@@ -45,7 +45,6 @@ from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import State
 from kg.zoning_summaries.section_ranking import Ranked, build_heading_path
 from kg.zoning_summaries.sentence_selection import shorten
-from kg.zoning_summaries.writers import has_chat, open_chat
 
 HEADINGS_AND_TEXTS: Final = "headings and texts"
 WORDS: Final = "words of headings and texts"

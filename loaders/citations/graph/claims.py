@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import unquote
@@ -52,15 +52,47 @@ class Evidence:
     method: str
 
 
+Property = tuple[NamedNode, NamedNode | Literal | str | int | None]
+"""A property of a node, with its value."""
+
+
+def describe(node: NamedNode, graph: NamedNode, said: Iterable[Property]) -> list[Quad]:
+    """Build the quads of a node in a graph. Other values than terms become literals; None is left out."""
+    return [
+        Quad(node, name, value if isinstance(value, NamedNode | Literal) else Literal(value), graph)
+        for name, value in dict.fromkeys(said)
+        if value is not None
+    ]
+
+
 @dataclass(slots=True)
-class Claims:
+class CitedNodes:
+    """The nodes of a graph, each with its evidence."""
+
+    graph: NamedNode
+    quads: list[Quad] = field(default_factory=list, init=False)
+    known: set[NamedNode] = field(default_factory=set, init=False)
+
+    def add_node(self, node: NamedNode, said: Iterable[Property], evidence: Sequence[Evidence] = ()) -> bool:
+        """Add a node with its evidence. Evidence without words has a method only. Returns whether the node is new."""
+        is_new = node not in self.known
+        if is_new:
+            self.known.add(node)
+            self.quads += describe(node, self.graph, said)
+            for each in evidence[:1]:
+                self.quads += method_quads(node, each, self.graph)
+        for each in evidence:
+            if each.exact:
+                self.quads += evidence_quads(node, each, self.graph, self.known)
+        return is_new
+
+
+@dataclass(slots=True)
+class Claims(CitedNodes):
     """The claims about the citations in one text unit: one per triple, however often the text repeats it."""
 
     text: str
     unit: NamedNode
-    graph: NamedNode
-    quads: list[Quad] = field(default_factory=list)
-    known: set[NamedNode] = field(default_factory=set)
 
     def add(
         self,
@@ -73,23 +105,18 @@ class Claims:
         context: str | None = None,
     ) -> None:
         """Add a claim that the unit relates to `target`, or to the words `raw` of the citation if that is unknown."""
-        graph = self.graph
         value = Literal(raw) if target is None else target
-        node = mint_claim(self.unit, predicate, value, graph)
-        if node not in self.known:
-            self.known.add(node)
-            said: list[tuple[NamedNode, NamedNode | Literal]] = [
-                (RDF.type, KG.CrossReference),
-                (RDF.subject, self.unit),
-                (RDF.predicate, predicate),
-                *(() if target is None else ((RDF.type, KG.Statement), (RDF.object, target))),
-                (KG.rawCitation, Literal(raw)),
-                *(() if context is None else ((KG.contextSentence, Literal(context)),)),
-                (KG.relationshipType, mint("code", "relationshipType", type_)),
-            ]
-            self.quads += [Quad(node, said_of, value, graph) for said_of, value in said]
-            self.quads += method_quads(node, evidence, graph)
-        self.quads += evidence_quads(node, evidence, graph, self.known)
+        said: list[Property] = [
+            (RDF.type, KG.CrossReference),
+            (RDF.subject, self.unit),
+            (RDF.predicate, predicate),
+            (RDF.type, None if target is None else KG.Statement),
+            (RDF.object, target),
+            (KG.rawCitation, raw),
+            (KG.contextSentence, context),
+            (KG.relationshipType, mint("code", "relationshipType", type_)),
+        ]
+        self.add_node(mint_claim(self.unit, predicate, value, self.graph), said, [evidence])
 
 
 def build_alignment(

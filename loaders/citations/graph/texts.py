@@ -189,7 +189,7 @@ def build_citations(
         named = families.find(text, context.jurisdiction, record.families.get(document, ()))
         if not found and not named:
             continue
-        made = Claims(text, unit, graph)
+        made = Claims(graph, text, unit)
         is_disputed = unit in record.disputed
         for each in found:
             target = None

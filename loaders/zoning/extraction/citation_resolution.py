@@ -87,11 +87,11 @@ class Index:
         Siblings are sorted by their order, then by key.
         """
         # Sections that are their own ancestors have no position.
-        return list(self._places)[self._places.get(first, 0) : self._places.get(last, -1) + 1]
+        return list(self.places)[self.places.get(first, 0) : self.places.get(last, -1) + 1]
 
     @cached_property
-    def _places(self) -> Mapping[str, int]:
-        """Positions in document order."""
+    def places(self) -> Mapping[str, int]:
+        """Positions in document order, by key in this order."""
         places: dict[str, int] = {}
         stack = self._in_order(key for key, each in self.sections.items() if each.parent not in self.sections)
         while stack:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -17,13 +17,10 @@ from kg.errors import RecordError
 from kg.iso3166 import find_area, find_areas
 from kg.text import quoted
 from kg.vocabulary import BASE, KG, RDF, SKOS, mint
-from loaders.citations.graph.claims import build_law, build_law_places
+from loaders.citations.graph.claims import build_law, build_law_places, describe
 from loaders.citations.statutes import Law
 from loaders.readers.cells import to_slug
 from loaders.readers.places import build_place_graphs
-
-Property = tuple[NamedNode, NamedNode | Literal | str | int | None]
-"""A property of a node, with its value."""
 
 _COUNTRY: Final = "USA"
 _SHOWN: Final = 5
@@ -76,15 +73,6 @@ def municipality_key(name: str, state: str) -> str:
     if not re.search(r"\w", name):
         raise RecordError("The municipality has no name.")
     return f"{_area_code(code).lower()}-{to_slug(name)}"
-
-
-def describe(node: NamedNode, graph: NamedNode, said: Iterable[Property]) -> list[Quad]:
-    """Build the quads of a node in a graph. Other values than terms become literals; None is left out."""
-    return [
-        Quad(node, name, value if isinstance(value, NamedNode | Literal) else Literal(value), graph)
-        for name, value in dict.fromkeys(said)
-        if value is not None
-    ]
 
 
 def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:

@@ -9,26 +9,22 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal
 
-from kg.errors import InvalidInputError, NotFoundError, QuadciteError, RecordError, UpstreamError
+from kg.errors import InvalidInputError, NotFoundError, RecordError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Run
-from kg.remote.chat import ChatEndpoint
+from kg.remote.chat import ChatClosedError, ChatEndpoint, open_chat
 from kg.search.index_sync import Progress
 from kg.vocabulary import mint, sha256
-from kg.zoning_summaries.prompts import READING_FORM
-from kg.zoning_summaries.writers import open_chat
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.permission_levels import level_of
 from loaders.zoning.graph.ingest import Exclusive, commit_readings
-from loaders.zoning.graph.readings import Checks, Claim, Reading, load_readings
+from loaders.zoning.graph.readings import PARSERS, READING_FORM, Checks, Claim, Reading, load_readings
 from loaders.zoning.graph.rule_quads import STANDARD_TYPES, RuleKind
 from loaders.zoning.readers.code_model import Section
 
@@ -38,17 +34,10 @@ AGENT: Final = Agent("loaders.zoning.readings", "1")
 """The agent that commits readings. The name is part of stored provenance."""
 BATCH: Final = 20
 """Sections that are committed together."""
-MAX_WINDOWS: Final = 10
-"""Maximum questions about one section."""
 WINDOW: Final = 12_000
 """Maximum characters of the text in one question, if no line is longer."""
-MAX_ANSWER: Final = 100_000
-"""Maximum characters of an answer."""
 MAX_TOKENS: Final = 4_000
 """Maximum tokens of an answer."""
-_LISTS: Final[Mapping[str, RuleKind]] = {
-    "permissions": "permission", "standards": "standard", "definitions": "definition",
-}  # fmt: skip
 # Its hash is stored with every reading: a change causes every section to be asked again.
 INSTRUCTIONS: Final = f"""\
 {READING_FORM}
@@ -56,8 +45,6 @@ Answer with one JSON object and nothing else: {{"permissions": [{{"district", "u
 "quotations"}}], "standards": [{{"district", "standard_type", "value", "unit", "quotations"}}], "definitions": \
 [{{"term", "definition_text", "quotations"}}]}}. The text is between two lines that begin with "=====\"."""
 PROMPT_SHA256: Final = sha256(INSTRUCTIONS)
-ENOUGH_FAILURES: Final = 5
-"""Consecutive failures of the endpoint after which a run stops calling it."""
 _PATIENCE: Final = 3
 """Time of one question with all its attempts, in timeouts of the endpoint."""
 
@@ -111,16 +98,16 @@ def extract(
 
     Raises NotFoundError for a municipality without sections, and InvalidInputError if no endpoint is configured.
     """
-    started, halt = time.monotonic(), threading.Event()
+    started = time.monotonic()
     patience = min(_PATIENCE * kg.settings.chat_timeout_s, minutes * 60)
-    endpoint = open_chat(kg.settings, patience_s=patience, sleep=sleep or halt.wait) if mode == "chat" else None
+    endpoint = open_chat(kg.settings, patience_s=patience, sleep=sleep) if mode == "chat" else None
     model, checks = None if endpoint is None else endpoint.name, Checks.load(kg, name)
     if not checks.code.sections:
         raise NotFoundError(f"{name} has no sections. Load its code with `kg load zoning PATH`.")
     report = ExtractionReport(mode, model, sections=len(checks.code.sections))
     method = f"chat/{model}" if model else mode
     run = Run(AGENT, {"municipality": name, "method": method})
-    work = _Extraction(kg, name, exclusive, method, halt, checks, report, run)
+    work = _Extraction(kg, name, exclusive, method, checks, report, run)
     if endpoint is None:
         work.withdraw()
     else:
@@ -151,23 +138,19 @@ class _Extraction:
     name: str
     exclusive: Exclusive
     method: str
-    halt: threading.Event
     checks: Checks
     report: ExtractionReport
     prov_run: Run
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    made: dict[tuple[str, str], Reading | None] = field(default_factory=dict)
-    """Readings that are not committed."""
-    failures: int = 0
-    """Consecutive failures of the endpoint."""
+    answered: list[tuple[Section, Sequence[Claim | None]]] = field(default_factory=list)
+    """Sections whose answers are not committed, each with the claims, None for a refused entry."""
 
     def withdraw(self) -> None:
         """Remove the readings of models, so that they have no effect."""
         stored = load_readings(self.kg.store, self.name)
         readers = ((key, each.reader) for key, several in stored.items() for each in several)
-        self.made = {place: None for place in readers if place[1].startswith("chat/")}
-        self.report.removed = len(self.made)
-        self.keep()
+        models = {place: None for place in readers if place[1].startswith("chat/")}
+        self.report.removed = len(models)
+        self.commit(models)
 
     def plan(self, again: bool, questions: int) -> Iterator[tuple[Section, Sequence[str]]]:
         """Yield the sections to ask about, in document order, with as many questions as may be sent."""
@@ -181,7 +164,7 @@ class _Extraction:
                 self.report.current += 1
                 continue
             self.report.waiting += 1
-            windows = split_windows(section.text)[:MAX_WINDOWS]
+            windows = split_windows(section.text)
             if len(windows) <= questions:
                 questions -= len(windows)
                 yield section, windows
@@ -194,55 +177,35 @@ class _Extraction:
         on_progress: Progress | None,
     ) -> None:
         """Ask about sections until the time `end`, and commit the readings as they come."""
-        threads = ThreadPoolExecutor(self.kg.settings.chat_concurrency, "readings")
-        asked = [threads.submit(self.attempt, endpoint, section, windows) for section, windows in tasks]
+
+        def answer(task: tuple[Section, Sequence[str]]) -> None:
+            section, windows = task
+            entries = [
+                self._check(kind, entry, section)
+                for window in windows
+                for kind, entry in endpoint.ask(
+                    INSTRUCTIONS, build_question(self.checks, section, window), MAX_TOKENS, _parse_answer
+                )
+            ]
+            self.answered.append((section, entries))
+
+        left = max(0.0, end - time.monotonic())
         try:
-            for done, answered in enumerate(as_completed(asked, timeout=max(0.0, end - time.monotonic())), 1):
-                answered.result()
-                if len(self.made) >= BATCH:
-                    self.keep()
-                if on_progress is not None:
-                    tokens = endpoint.usage.tokens
-                    on_progress(done, len(tasks), f"reading, {tokens:,} tokens" if tokens else "reading")
+            with closing(endpoint.run(tasks, answer, self.kg.settings.chat_concurrency, left)) as answers:
+                for done, ((section, _), error) in enumerate(answers, 1):
+                    if error is not None and not isinstance(error, ChatClosedError):
+                        self.report.failed[mint("section", self.name, section.key).value] = str(error)
+                        self.report.waiting -= 1
+                    if len(self.answered) >= BATCH:
+                        self.keep()
+                    if on_progress is not None:
+                        on_progress(done, len(tasks), f"reading, {endpoint.usage.tokens:,} tokens")
         except TimeoutError:
             pass  # the time is over: the answers so far are kept
         finally:
-            self.halt.set()
-            endpoint.close()  # ends the requests that still run
-            threads.shutdown(cancel_futures=True)
             self.keep()
-            usage, report = endpoint.usage, self.report
-            report.requests = usage.requests
-            report.prompt_tokens, report.completion_tokens = usage.prompt_tokens, usage.completion_tokens
-
-    def attempt(self, endpoint: ChatEndpoint, section: Section, windows: Sequence[str]) -> None:
-        """Ask about one section. It remains waiting if the run ends before, or if the endpoint is no longer called."""
-        claims, failure = list[Claim | None](), None
-        for window in windows:
-            if self.halt.is_set() or self.failures >= ENOUGH_FAILURES:
-                return
-            question = build_question(self.checks, section, window)
-            try:
-                for kind, entry in endpoint.ask(INSTRUCTIONS, question, MAX_TOKENS, _parse_answer):
-                    claims.append(self._check(kind, entry, section))
-            except QuadciteError as error:
-                failure = error
-                break
-        passed = [each for each in claims if each is not None]
-        reading = Reading(self.method, sha256(section.text), (), PROMPT_SHA256)
-        with self.lock:
-            if failure is None:
-                self.failures = 0
-                self.report.read += 1
-                self.report.claimed += len(passed)
-                self.made[section.key, self.method] = reading.add(passed)
-            elif self.halt.is_set():
-                return
-            else:
-                self.failures += isinstance(failure, UpstreamError)
-                self.report.failed[mint("section", self.name, section.key).value] = str(failure)
-            self.report.refused += len(claims) - len(passed)
-            self.report.waiting -= 1
+            for name, count in asdict(endpoint.usage).items():
+                setattr(self.report, name, count)
 
     def _check(self, kind: RuleKind, entry: object, section: Section) -> Claim | None:
         try:
@@ -251,13 +214,23 @@ class _Extraction:
             return None
 
     def keep(self) -> None:
-        """Commit the readings made so far."""
-        with self.lock:
-            made, self.made = self.made, {}
-        failed = commit_readings(self.kg, self.name, made, self.prov_run, self.exclusive)
-        for key, message in failed.items():
-            self.report.failed[mint("section", self.name, key).value] = message
-        if len(failed) < len(made):
+        """Commit the answers that are not committed."""
+        answered = list(self.answered)
+        del self.answered[: len(answered)]
+        made: dict[tuple[str, str], Reading | None] = {}
+        for section, entries in answered:
+            claims = [each for each in entries if each is not None]
+            made[section.key, self.method] = Reading(self.method, sha256(section.text), (), PROMPT_SHA256).add(claims)
+            self.report.claimed += len(claims)
+            self.report.refused += len(entries) - len(claims)
+        self.report.read += len(answered)
+        self.report.waiting -= len(answered)
+        self.commit(made)
+
+    def commit(self, made: Mapping[tuple[str, str], Reading | None]) -> None:
+        """Commit readings."""
+        commit_readings(self.kg, self.name, made, self.prov_run, self.exclusive)
+        if made:
             self.report.run = self.prov_run.iri.value
 
 
@@ -302,10 +275,10 @@ def _parse_answer(answer: str) -> Sequence[tuple[RuleKind, object]]:
     """Parse an answer into entries. Raises InvalidInputError for one that is not a JSON object."""
     start, end = answer.find("{"), answer.rfind("}")
     try:
-        found = json.loads(answer[start : end + 1]) if len(answer) <= MAX_ANSWER else None
+        found = json.loads(answer[start : end + 1])
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise InvalidInputError("The answer is not one JSON object of at most 100,000 characters.")
-    lists = {kind: found.get(name) for name, kind in _LISTS.items()}
+        raise InvalidInputError("The answer is not one JSON object.")
+    lists = {kind: found.get(f"{kind}s") for kind in PARSERS}
     return [(kind, entry) for kind, several in lists.items() if isinstance(several, list) for entry in several]

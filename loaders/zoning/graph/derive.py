@@ -16,7 +16,7 @@ import logging
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final, TypeVar
 from urllib.parse import unquote
@@ -29,8 +29,7 @@ from kg.provenance.permissions import get_author
 from kg.provenance.promotion import Verdicts
 from kg.sparql.terms import bind
 from kg.store.protocol import Commit, Store, named_node, select, term_text
-from kg.vocabulary import DCTERMS, ELI, EXTRACTED, KG, RDF, SKOS, SOURCED, mint, mint_naming, mint_part
-from kg.zoning_summaries.stored_summaries import find_withdrawn
+from kg.vocabulary import DCTERMS, ELI, EXTRACTED, KG, RDF, SKOS, SOURCED, iri_prefix, mint, mint_naming, mint_part
 from loaders.citations.graph.claims import Claims, Evidence
 from loaders.citations.relationships import find_relationships
 from loaders.citations.section_citations import (
@@ -41,6 +40,8 @@ from loaders.citations.section_citations import (
     find_citations,
 )
 from loaders.zoning.extraction.citation_resolution import Index, resolve, resolve_range, resolve_words
+from loaders.zoning.extraction.definitions import Definition
+from loaders.zoning.extraction.dimensions import Standard
 from loaders.zoning.extraction.districts import (
     District,
     DistrictList,
@@ -49,9 +50,10 @@ from loaders.zoning.extraction.districts import (
     plain_name,
 )
 from loaders.zoning.extraction.facts import find_facts
+from loaders.zoning.extraction.permission_levels import UsePermission
 from loaders.zoning.extraction.permission_matrices import is_legend
 from loaders.zoning.extraction.section_scope import Scope
-from loaders.zoning.graph.authorities import Authorities, Property, merge, state_of
+from loaders.zoning.graph.authorities import Authorities, merge, state_of
 from loaders.zoning.graph.readings import Reading, build_read_rules, get_reader, get_reading_graph, load_readings
 from loaders.zoning.graph.rule_quads import UNNAMED, Rules, unit
 from loaders.zoning.graph.stored_codes import Code, Codes, load_stated, merge_districts
@@ -62,6 +64,11 @@ SELECT ?name WHERE { $municipality skos:prefLabel ?name }"""
 
 STATING: Final = """
 SELECT DISTINCT ?graph WHERE { GRAPH ?graph { ?rule ?property $node } FILTER(STRSTARTS(STR(?graph), $sources)) }"""
+
+GENERATED_FROM: Final = """
+SELECT ?graph ?section WHERE {
+  VALUES ?section { $sections } GRAPH ?graph { ?generated kg:summaryOf|kg:readingOf ?section }
+}"""
 
 T = TypeVar("T")
 
@@ -80,6 +87,7 @@ _OF_RULES: Final = (mint("graph", "ref", "district").value + "/", mint("graph", 
 _SOURCES: Final = f"{SOURCED}{DOMAIN}/"
 _Graphs = Mapping[NamedNode, Sequence[Quad]]
 _Made = dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
+_SECTIONS: Final = iri_prefix("section")
 _EXTRACTED: Final = f"{EXTRACTED}{DOMAIN}/"
 
 
@@ -168,16 +176,13 @@ class Findings:
 
         self._verdicts = Verdicts()
 
-        self._outdated: set[tuple[NamedNode, str]] = set()
-        """Graphs of districts, each with the label that the stored sections give it."""
-
         self._unstated: dict[NamedNode, NamedNode] = {}
         """Graphs of districts that tables no longer state, each with the source of the section that names it best."""
 
     def derive(self, store: Store, replace: _Graphs) -> Derived:
         """Build the findings in the sections of these graphs, and in those that cite or name a changed one.
 
-        Summaries of removed sections are removed in the same commit.
+        Summaries and readings of removed sections are removed in the same commit.
         """
         self._verdicts = Verdicts.load(store.query)
         graphs: dict[str, dict[str, NamedNode]] = defaultdict(dict)
@@ -196,8 +201,8 @@ class Findings:
             work = self._works.get(name) or self._works.setdefault(name, self._load_work(store, name))
             if work.own or work.stored.sections or sections:
                 for found in self._derive_sections(store, work, first, sections, name in tables, replace):
-                    self._add(made, found, store, replace)
-        return {**made, **find_withdrawn(store, replace)}
+                    self._add(made, work, found, store, replace)
+        return {**made, **_find_generated(store, replace)}
 
     def derive_again(self, store: Store, name: str, readings: Mapping[str, Sequence[Reading]]) -> Derived:
         """Build the findings of stored sections again, by key, each with these readings in place of the stored ones.
@@ -211,16 +216,10 @@ class Findings:
         for key in readings:
             if (section := work.stored.sections.get(key)) is not None:
                 source = mint("graph", "src", DOMAIN, name, key)
-                self._add(made, self._extract(section, source, work), store, {})
+                self._add(made, work, self._extract(section, source, work), store, {})
         return made
 
-    def _add(
-        self,
-        made: _Made,
-        found: _Found,
-        store: Store,
-        replace: _Graphs,
-    ) -> None:
+    def _add(self, made: _Made, work: _Work, found: _Found, store: Store, replace: _Graphs) -> None:
         """Add the findings of a section, and the shared graphs that change with them."""
         sources = (found.source, *found.readings, *self._verdicts.on(found.reviewed))
         made[found.graph] = found.quads, RecordOrigin("", (), sources)
@@ -233,7 +232,7 @@ class Findings:
                 if set(quads) == set(said):  # the text adds nothing, so the graph remains the source's
                     continue
                 stating = _find_stating(store, replace, named_node(quads[0].subject))
-            elif not self._must_write(store, graph, quads, found.source):
+            elif not self._must_write(store, work, graph, quads, found.source):
                 continue
             else:
                 # Properties that the text lacks, as the category that a table gives a use.
@@ -249,11 +248,13 @@ class Findings:
             if work.own.keys() <= work.done:
                 self.codes.keep(work.code, commit)
 
-    def _must_write(self, store: Store, graph: NamedNode, quads: Sequence[Quad], source: NamedNode) -> bool:
+    def _must_write(
+        self, store: Store, work: _Work, graph: NamedNode, quads: Sequence[Quad], source: NamedNode
+    ) -> bool:
         """Whether a shared graph must be written: it is new, or its label or its source is to change.
 
-        The label of a district comes from the best place that names it. Of several spellings of a land use the first in
-        code point order is used, so that the result does not depend on the order of loading.
+        The label of a district that no table states comes from the best place that names it. Of several spellings of a
+        land use the first in code point order is used, so that the result does not depend on the order of loading.
         """
         name, known = _label_in(quads), self._named.get(graph)
         if known is None and (stored := store.graph(graph)):
@@ -261,7 +262,7 @@ class Findings:
         if known is not None:
             codes = {term_text(quad.object) for quad in quads if quad.predicate == SKOS.notation}
             is_district = any(quad.object == KG.ZoningDistrict for quad in quads)
-            outdated = known in codes or (graph, known) in self._outdated if is_district else name < known
+            outdated = known in codes or codes.isdisjoint(work.stated) if is_district else name < known
             if self._unstated.get(graph) != source and (known == name or not outdated):
                 return False
         self._named[graph] = name
@@ -277,30 +278,28 @@ class Findings:
         replace: _Graphs,
     ) -> Iterator[_Found]:
         gone, author = {key for key, graph in graphs.items() if not replace[graph]}, get_author()
-        before, districts, unstated = work.code, work.districts, set[str]()
+        before, districts, stated = work.code, work.districts, work.stated
         again: set[str] = set()
         if gone:
             work.code = before.copy()
             for key in gone:
                 work.code.drop(key)
         if has_tables:
-            unstated.update(work.stated)
             work.stated = load_stated(store, work.name, replace)
-            unstated -= work.stated.keys()
         if first or gone or has_tables:
             work.districts = merge_districts(work.stated, work.code.districts)
-            again |= work.find_places()
-        for code in unstated & work.code.districts.keys():
-            section_key = work.code.districts[code].section
-            again.add(section_key)
-            graph = mint("graph", "ref", "district", work.name, code)
-            self._unstated[graph] = mint("graph", "src", DOMAIN, work.name, section_key)
+            again |= work.find_places() | work.find_affected(districts)
+        for code, district in work.code.districts.items() if has_tables else ():
+            if code in stated and code not in work.stated:
+                again.add(district.section)
+                source = mint("graph", "src", DOMAIN, work.name, district.section)
+                self._unstated[mint("graph", "ref", "district", work.name, code)] = source
         for key, graph in graphs.items():
-            section = work.own.get(key) if key not in gone else None
+            section = None if key in gone else work.own.get(key)
             for reading in work.readings.get(key, ()):
                 # Those of others that a caller without the token may not remove have no effect.
                 is_own = author is None or reading.reader == get_reader(author)
-                if section is None or (is_own and not reading.is_of(section)):
+                if section is not None and is_own and not reading.is_of(section):
                     yield _Found(get_reading_graph(work.name, key, reading.reader), graph)
             if section is None:
                 yield _Found(_extracted(graph), graph)
@@ -311,16 +310,7 @@ class Findings:
             )
             work.done.add(key)
             yield found
-        is_new = first and not work.stored.sections
-        if not is_new and (first or gone or has_tables):
-            again |= work.find_affected(districts)
-        changed = gone
-        if first and not is_new:
-            self._outdated |= {
-                (mint("graph", "ref", "district", work.name, each.code), each.name or each.code)
-                for each in work.stored.districts.values()
-            }
-            changed = gone.union(work.list_changed())
+        changed = gone.union(work.list_changed() if first else ())
         old = work.stored if first else before
         again |= old.find_citing(work.code, changed) | work.find_below(changed)
         again |= _find_keyed(old, changed) | _find_keyed(work.code, changed)
@@ -332,13 +322,16 @@ class Findings:
 
     def _extract(self, section: Section, graph: NamedNode, work: _Work) -> _Found:
         """Extract the findings of one section."""
-        shared, own, code, state = work.shared.copy(), _extracted(graph), work.code, state_of(work.name)
+        shared, own = work.shared.copy(), _extracted(graph)
         readings = [each for each in work.readings.get(section.key, ()) if each.is_of(section)]
-        above, scopes = code.above(section.key), work.scopes.get(section.key)
-        quads = build_rules(section, shared, own, work.districts, code.index, above, state, scopes)
-        quads += build_read_rules(section, readings, shared, own, work.districts, quads)
-        quads += build_claims(section.text, section.key, shared, own, code.index, state)
-        quads += build_places(section, scopes or (), work.listed, Rules(own, shared, work.districts))
+        rules = Rules(own, shared, work.districts)
+        build_rules(rules, section, work)
+        build_places(rules, section, work.scopes.get(section.key, ()), work.listed)
+        quads = [
+            *rules.quads,
+            *build_read_rules(section, readings, shared, own, work.districts, rules.quads),
+            *build_claims(section.text, section.key, shared, own, work.code.index, state_of(work.name)),
+        ]
         read = [get_reading_graph(work.name, section.key, each.reader) for each in readings]
         found = apply_reviews(quads, self._verdicts, lambda node: shared.graphs.get(get_shared_graph(node), ()))
         graphs = _select_needed(shared.graphs, found) if found.by else shared.graphs
@@ -359,6 +352,16 @@ class Findings:
             for section in own.values():
                 work.code.put(section)
         return work
+
+
+def _find_generated(store: Store, replace: _Graphs) -> Derived:
+    """Find the summaries and readings of sections whose graphs are about to be removed, each with its empty graph."""
+    removed = [graph for graph, quads in replace.items() if not quads and graph.value.startswith(_SOURCES)]
+    sources = {NamedNode(_SECTIONS + graph.value.removeprefix(_SOURCES)): graph for graph in removed}
+    rows = select(store.query_sources, bind(GENERATED_FROM, sections=list(sources))) if removed else ()
+    return {
+        named_node(row["graph"]): ((), RecordOrigin("", (), (sources[named_node(row["section"])],))) for row in rows
+    }
 
 
 def _find_stating(store: Store, replace: _Graphs, node: NamedNode) -> list[NamedNode]:
@@ -426,26 +429,15 @@ def _bounded(found: Iterable[T], kind: str, section: str, quads: Sequence[Quad])
         yield each
 
 
-def build_rules(
-    section: Section,
-    shared: Authorities,
-    graph: NamedNode,
-    known: Mapping[str, District],
-    index: Index,
-    above: Sequence[Section] = (),
-    state: str | None = None,
-    scopes: Sequence[Scope] | None = None,
-) -> list[Quad]:
-    """Build the definitions, permissions and standards found in a section of a code with these districts.
+def build_rules(rules: Rules, section: Section, work: _Work) -> None:
+    """Add the namings of districts, the definitions, permissions and standards found in a section of a code."""
+    shared, iri, index = rules.shared, rules.shared.section(section.key), work.code.index
+    known, above, legends = work.districts, work.code.above(section.key), find_legends(section, index)
+    facts = find_facts(section, known, above, legends, work.scopes.get(section.key))
 
-    `index` contains the sections of the code. `above` are the ancestors of the section, innermost first. `scopes` are
-    those of the section.
-    """
-    rules, iri = Rules(graph, shared, known), shared.section(section.key)
-    facts = find_facts(section, known, above, find_legends(section, index), scopes)
-
-    def evidence(start: int, end: int, confidence: float, method: str) -> list[Evidence]:
-        return [Evidence(iri, start, end, section.text[start:end], confidence, method)]
+    def cite(found: District | UsePermission | Standard | Definition) -> list[Evidence]:
+        start, end = found.start or 0, found.end or 0
+        return [Evidence(iri, start, end, section.text[start:end], found.confidence, found.method)]
 
     for place in find_in_section(section):
         # A district named in a heading only may be another name of one with a code. The best place is to be reviewed.
@@ -453,25 +445,21 @@ def build_rules(
         if best and (best.section, best.start, best.method) == (place.section, place.start, place.method):
             district = rules.district(place.code)
             naming = (RDF.type, KG.DistrictNaming), (KG.namesDistrict, district), (KG.definedIn, iri)
-            rules.add(
-                mint_naming(district, section.key),
-                naming,
-                evidence(place.start or 0, place.end or 0, place.confidence, place.method),
-            )
+            rules.add_node(mint_naming(district, section.key), naming, cite(place))
     for term in _bounded(facts.definitions, "definitions", section.key, rules.quads):
-        words = evidence(term.term_start, max(term.term_end, term.end), term.confidence, term.method)
-        rules.add_rule("definition", words, prefLabel=term.term, definition=term.text, definedIn=iri)
+        said = replace(term, start=term.term_start, end=max(term.term_end, term.end))
+        rules.add_rule("definition", cite(said), prefLabel=term.term, definition=term.text, definedIn=iri)
     for permission in _bounded(facts.permissions, "permissions", section.key, rules.quads):
-        review = resolve_words(permission.review, index, section.key, state) if permission.review else None
+        review = permission.review and resolve_words(permission.review, index, section.key, state_of(work.name))
         rules.add_rule(
             "permission",
-            evidence(permission.start, permission.end, permission.confidence, permission.method),
+            cite(permission),
             district=rules.district(permission.district),
             landUse=shared.land_use(permission.use),
             rawLevel=permission.raw_level,
             permissionLevel=permission.level,
             condition=tuple(permission.conditions),
-            reviewSection=None if review is None else shared.section(review),
+            reviewSection=shared.section(review) if review else None,
             definedIn=iri,
             recordedIn=permission.group or None,
         )
@@ -479,7 +467,7 @@ def build_rules(
         for code in standard.districts or (None,):
             rules.add_rule(
                 "standard",
-                evidence(standard.start, standard.end, standard.confidence, standard.method),
+                cite(standard),
                 (standard.value, None if standard.unit is None else unit(standard.unit)),
                 district=None if code is None else rules.district(code),
                 standardType=standard.type or UNNAMED,
@@ -490,44 +478,44 @@ def build_rules(
                 definedIn=iri,
                 recordedIn=standard.raw_type,
             )
-    return rules.quads
 
 
-def build_places(
-    section: Section, scopes: Sequence[Scope], listed: DistrictList | None, rules: Rules
-) -> Sequence[Quad]:
-    """Build the scopes of a section with text, and the list of all districts if it is in this section."""
+def build_places(rules: Rules, section: Section, scopes: Sequence[Scope], listed: DistrictList | None) -> None:
+    """Add the scopes of a section with text, and the list of all districts if it is in this section."""
     iri = rules.shared.section(section.key)
     if len(scopes) > _MOST_SCOPES:
         scopes = [*scopes[:_MOST_SCOPES], Scope("none", (), scopes[_MOST_SCOPES].start, scopes[-1].end)]
     for number, scope in enumerate(scopes if section.text else ()):
-        said: Sequence[Property] = [
-            (RDF.type, KG.SectionScope),
-            (DCTERMS.isPartOf, iri),
-            (KG.start, scope.start),
-            (KG.end, scope.end),
-            (KG.scopeKind, scope.kind),
-            *((KG.appliesIn, rules.district(code)) for code in scope.codes),
-        ]
-        rules.add(mint_part(iri, "scope", number), said)
+        rules.add_node(
+            mint_part(iri, "scope", number),
+            [
+                (RDF.type, KG.SectionScope),
+                (DCTERMS.isPartOf, iri),
+                (KG.start, scope.start),
+                (KG.end, scope.end),
+                (KG.scopeKind, scope.kind),
+                *((KG.appliesIn, rules.district(code)) for code in scope.codes),
+            ],
+        )
     if listed is not None and listed.section == section.key:
         words = section.text[listed.start : listed.end]
-        said = [
-            (RDF.type, KG.DistrictList),
-            (KG.jurisdiction, rules.shared.iri),
-            (KG.definedIn, iri),
-            *((KG.listsDistrict, rules.district(code)) for code in sorted(listed.codes)),
-        ]
-        evidence = [Evidence(iri, listed.start, listed.end, words, WHOLE_LIST, "list")]
-        rules.add(mint_part(iri, "district-list", 0), said, evidence)
-    return rules.quads
+        rules.add_node(
+            mint_part(iri, "district-list", 0),
+            [
+                (RDF.type, KG.DistrictList),
+                (KG.jurisdiction, rules.shared.iri),
+                (KG.definedIn, iri),
+                *((KG.listsDistrict, rules.district(code)) for code in sorted(listed.codes)),
+            ],
+            [Evidence(iri, listed.start, listed.end, words, WHOLE_LIST, "list")],
+        )
 
 
 def build_claims(text: str, key: str, shared: Authorities, graph: NamedNode, index: Index, state: str) -> list[Quad]:
     """Build the claims about the citations in the section `key`, in a code with the sections of `index`."""
     own, section = index.sections.get(key), shared.section(key)
     cited_in = find_citations(text, state, own.number if own is not None else "")
-    claims = Claims(text, section, graph)
+    claims = Claims(graph, text, section)
     relationships = find_relationships(text, cited_in) if cited_in else ()
     for relationship in _bounded(relationships, "citations", key, claims.quads):
         citation, plain = relationship.citation, relationship.property == "cites"

@@ -19,25 +19,22 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from typing import Any, Final, Literal
 
 from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode, Quad
 
-from kg import bundle
 from kg.errors import InvalidInputError, RecordError
+from kg.ingestion import Outcome
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import permissions
 from kg.provenance.findings import commit_reviewed
-from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run, load_sources, timestamp
+from kg.provenance.load_records import Agent, RecordOrigin, Run, load_sources, timestamp
 from kg.provenance.promotion import build_load_patch
 from kg.shacl.report import Violation
-from kg.shacl.shapes import Shapes
 from kg.store.protocol import Commit
 from kg.text import quoted
 from kg.vocabulary import KG, PROV, mint, sha256
-from loaders.load_report import LoadReport
 from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_name
 from loaders.pipeline import Loader, Loading
 from loaders.readers.locations import Located
@@ -56,9 +53,8 @@ from loaders.zoning.graph.readings import (
 )
 from loaders.zoning.graph.rule_quads import Entry, RuleKind
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
-from loaders.zoning.graph.stored_codes import Code as StoredCode
-from loaders.zoning.graph.stored_codes import Codes
-from loaders.zoning.readers.code_model import DOMAIN, VERSION, Code, Section
+from loaders.zoning.graph.stored_codes import Code, Codes
+from loaders.zoning.readers.code_model import DOMAIN, VERSION, Section
 from loaders.zoning.readers.json_entries import parse_section
 
 Kind = RuleKind | Literal["section"]
@@ -121,28 +117,20 @@ class _Received:
                 self.refused[number] = str(error)
         for subject, group in groups.items():
             try:
-                self.records.append((self._build_statements(subject, list(group.values())), list(group)))
+                self.records.append((self._build_statements(subject, tuple(group.values())), list(group)))
             except (RecordError, InvalidInputError) as error:
                 self.refused.update(dict.fromkeys(group, str(error)))
 
     def _build_section(self, entry: Mapping[str, Any]) -> SourceGraph:
         section = parse_section(entry, {**self.stored, **self.sections}, self.warnings)
-        below = (each for each in self.stored.values() if each.parent == section.key)
-        if shallow := sorted(each.key for each in below if each.level <= section.level):
-            self.warnings.append(
-                f"Section {quoted(section.key)} has level {section.level}, but parts of it are at the same or a higher "
-                f"level: {', '.join(map(quoted, shallow[:5]))}. Send those again."
-            )
         self.sections[section.key] = section
-        return build_section_record(DOMAIN, section, self.shared.copy(), self.origin)
+        return build_section_record(section, self.shared.copy(), self.origin)
 
-    def _build_statements(self, subject: Sequence[str], entries: Sequence[Any]) -> SourceGraph:
-        lists: dict[str, Any] = {f"{self.kind}s": tuple(entries)}
-        code = Code(self.shared.name, None, (), **lists)
+    def _build_statements(self, subject: Sequence[str], entries: Sequence[Entry]) -> SourceGraph:
         name = "|".join((self.kind, *subject))
-        record = build_statements_record(DOMAIN, name, code, self.shared.copy(), self.origin, self.stored)
-        if record is None or not record.quads:
-            raise RecordError("; ".join(record.warnings) if record is not None else "The entry contains no data.")
+        record = build_statements_record(name, entries, self.shared.copy(), self.origin, self.stored)
+        if not record.quads:
+            raise RecordError("; ".join(record.warnings))
         return record
 
     def commit_claims(self, kg: KnowledgeGraph, tool: str) -> dict[int, NamedNode]:
@@ -165,20 +153,14 @@ class _Received:
             before = readings.get(place) or next(own, Reading(reader, sha256(section.text), ()))
             readings[place] = before.add([claim])
         run = Run(Agent("loaders.zoning.readings", VERSION), {"tool": tool, "reader": reader})
-        failed = commit_readings(kg, name, readings, run, nullcontext)
-        self.refused |= {number: failed[key] for number, (key, _) in now.items() if key in failed}
-        return {number: get_reading_graph(name, *place) for number, place in now.items() if place[0] not in failed}
+        commit_readings(kg, name, readings, run, nullcontext)
+        return {number: get_reading_graph(name, *place) for number, place in now.items()}
 
 
 def _subject(kind: RuleKind, entry: Entry) -> tuple[str, ...]:
     """The subject of an entry. A later entry with the same subject replaces it."""
     *where, about = (str(getattr(entry, name)) for name in SUBJECTS[kind])
     return *where, " ".join(about.split()).casefold(), (entry.section_ref or "").strip()
-
-
-STORED: Final = "stored"
-UNCHANGED: Final = "unchanged"
-REJECTED: Final = "rejected"
 
 
 def ingest(
@@ -204,19 +186,19 @@ def ingest(
     found = _Received(kind, shared, origin, sent_by, codes.load(kg.store, shared.key).sections)
     found.take(entries)
     read_in = found.commit_claims(kg, tool)
-    outcomes = {number: {"outcome": STORED, "graph": graph.value} for number, graph in read_in.items()}
+    outcomes = {number: {"outcome": "stored", "graph": graph.value} for number, graph in read_in.items()}
     work = _Receiving(kg, tool, shared, found, codes)
-    before = load_sources(kg.store, work.graphs)
-    report = work.run()
-    outcomes |= {number: {"outcome": REJECTED, "reason": reason} for number, reason in found.refused.items()}
-    for graph, (_, numbers) in zip(work.graphs, found.records, strict=True):
-        outcome = work.outcome(graph)
+    before = load_sources(kg.store, [graph_name(record) for record, _ in found.records])
+    report = work.run(prune=False)
+    outcomes |= {number: {"outcome": "rejected", "reason": reason} for number, reason in found.refused.items()}
+    for record, numbers in found.records:
+        graph = graph_name(record)
+        outcome = work.outcomes[graph]
         outcomes |= {number: {**outcome, "graph": graph.value} for number in numbers}
         read = sorted(name for name in before.get(graph, {}).values() if not name.startswith(tool))
-        if read and outcome["outcome"] == STORED:
-            report.warnings.insert(
-                0, f"{quoted(graph.value)}: It replaces the version that was read from {', '.join(map(quoted, read))}."
-            )
+        if read and outcome["outcome"] == "stored":
+            files = ", ".join(map(quoted, read))
+            report.warnings.insert(0, f"{quoted(graph.value)}: It replaces the version that was read from {files}.")
     return {
         "run": report.run,
         "municipality": shared.name,
@@ -229,7 +211,7 @@ def ingest(
     }
 
 
-def _find_section(code: StoredCode, reference: object) -> Section:
+def _find_section(code: Code, reference: object) -> Section:
     """Find the section that an entry is about. Raises RecordError."""
     wanted = reference.strip().removeprefix("§").strip() if isinstance(reference, str) else ""
     same = [each for each in code.sections.values() if each.number == wanted]
@@ -240,41 +222,27 @@ def _find_section(code: StoredCode, reference: object) -> Section:
 
 
 class _Receiving(Loading):
-    """A load of entries sent by an agent. `graphs` are those of its records."""
+    """A load of entries sent by an agent. `outcomes` are those of its records, by graph."""
 
     def __init__(self, kg: KnowledgeGraph, tool: str, shared: Authorities, found: _Received, codes: Codes) -> None:
         self.findings: Final = Findings(CodesRead({shared.key: found.sections}, {shared.key: shared}), codes)
-        self.records: Final = [record for record, _ in found.records]
-        self.graphs: Final = [graph_name(record) for record in self.records]
+        records = [record for record, _ in found.records]
         super().__init__(
             kg,
-            Loader(DOMAIN, VERSION, lambda _: iter(()), derive=self.findings.derive, merge=merge),
+            Loader(DOMAIN, VERSION, lambda _: (each for each in records), derive=self.findings.derive, merge=merge),
             Located((), ()),
             None,
             config={"tool": tool},
-            graphs=self.graphs,
+            graphs=[graph_name(record) for record in records],
         )
-        self.unchanged: set[NamedNode] = set()
-        self.emptied: list[str] = []
-
-    def run(self, prune: bool = False) -> LoadReport:
-        """Load all records; a rejected record does not stop the others."""
-        with self.indexer:
-            for graph, record in zip(self.graphs, self.records, strict=True):
-                if self.known.get(graph) == (record.source_sha256, self.loader.version):
-                    self.unchanged.add(graph)
-                self.add(record)
-            self.commit()
-            self.wait_for_indexing()
-        return self.finish()
+        self.outcomes: dict[NamedNode, dict[str, str]] = {}
+        self.empty: Final = [graph_name(each).value for each in records if found.sections and not each.units]
+        """The sections without text."""
 
     def commit_graphs(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
         """Commit, and cache the resulting code."""
         commit = super().commit_graphs(replace, records)
         self.findings.cache_codes(commit)
-        changed = {change.graph for change in commit.changes}
-        empty = (graph for graph, record in zip(self.graphs, self.records, strict=True) if not record.units)
-        self.emptied += [graph.value for graph in empty if graph in changed]
         return commit
 
     def repair_index(self) -> None:
@@ -282,19 +250,17 @@ class _Receiving(Loading):
 
         Other gaps of the index are left to the server's own repair, which can take long.
         """
-        if self.emptied:
-            self.kg.search.remove(self.emptied)
+        if self.empty:
+            self.kg.search.remove(self.empty)
 
     def reject(self, rejection: Rejection, violations: Sequence[Violation] = ()) -> None:
         """Report a rejection to the sender, without quarantine."""
-        self.report.rejections.append(rejection)
+        self.count("rejected", rejection.key or (), rejection.reason)
 
-    def outcome(self, graph: NamedNode) -> dict[str, str]:
-        """Get the outcome of a record."""
-        for each in self.report.rejections:
-            if each.key is not None and mint("graph", "src", DOMAIN, *each.key) == graph:
-                return {"outcome": REJECTED, "reason": each.reason}
-        return {"outcome": UNCHANGED if graph in self.unchanged else STORED}
+    def count(self, outcome: Outcome, key: Sequence[str], reason: str = "") -> None:
+        """Keep the outcome of a record."""
+        said = {"outcome": "stored" if outcome == "loaded" else outcome} | ({"reason": reason} if reason else {})
+        self.outcomes[mint("graph", "src", DOMAIN, *key)] = said
 
 
 Exclusive = Callable[[], AbstractContextManager[None]]
@@ -307,62 +273,33 @@ def commit_readings(
     readings: Mapping[tuple[str, str], Reading | None],
     run: Run,
     exclusive: Exclusive,
-) -> dict[str, str]:
+) -> None:
     """Commit readings by section and reader, None to remove one, with the findings that follow.
 
-    Returns the sections whose reading violates a shape and is not kept, each with the message. A reading of a text that
-    has changed is left out.
+    A reading of a text that has changed is left out.
     """
     if not readings:
-        return {}
-    store, failed = kg.store, dict[str, str]()
+        return
+    store = kg.store
     with exclusive():
         sections, stored = Codes(kg.memory).load(store, name).sections, load_readings(store, name)
-        several: dict[str, list[Reading]] = {}
-        for (key, reader), reading in readings.items():
-            if key in sections and (reading is None or reading.is_of(sections[key])):
-                others = (each for each in several.get(key, stored.get(key, ())) if each.reader != reader)
-                several[key] = [*others, *([] if reading is None else [reading])]
-        found = Findings(CodesRead(), Codes(kg.memory)).derive_again(store, name, several)
-        invalid = _find_invalid(found)
-        for key in list(several):
-            if (graph := mint("graph", "ext", DOMAIN, name, key)) in invalid:
-                failed[key] = f"The reading violates a shape: {invalid[graph]}"
-                del several[key]
-        if failed:  # the findings of a section do not depend on the readings of others
-            found = Findings(CodesRead(), Codes(kg.memory)).derive_again(store, name, several)
-        replace = {graph: quads for graph, (quads, _) in found.items()}
-        origins = {graph: origin for graph, (_, origin) in found.items()}
+        several: dict[str, Sequence[Reading]] = {}
+        replace: dict[NamedNode, Sequence[Quad]] = {}
+        origins: dict[NamedNode, RecordOrigin] = {}
         now = timestamp(datetime.now(UTC))
-        for key, reader in readings:
+        for (key, reader), reading in readings.items():
+            if key not in sections or (reading is not None and not reading.is_of(sections[key])):
+                continue
             graph = get_reading_graph(name, key, reader)
-            kept = [each for each in several.get(key, ()) if each.reader == reader]
-            if key in several:
-                replace[graph] = [quad for each in kept for quad in build_reading(name, key, each)]
-            if kept:
+            several[key] = [each for each in several.get(key, stored.get(key, ())) if each.reader != reader]
+            replace[graph] = ()
+            if reading is not None:
+                several[key] = [*several[key], reading]
+                replace[graph] = build_reading(name, key, reading)
                 said = (KG.method, Text(METHOD + reader)), (PROV.generatedAtTime, now)
-                section = mint("graph", "src", DOMAIN, name, key)
-                origins[graph] = RecordOrigin("", (), (section,), said=said, author=permissions.get_author())
+                source = mint("graph", "src", DOMAIN, name, key)
+                origins[graph] = RecordOrigin("", (), (source,), said=said, author=permissions.get_author())
+        findings = Findings(CodesRead(), Codes(kg.memory))
+        for graph, (quads, origin) in findings.derive_again(store, name, several).items():
+            replace[graph], origins[graph] = quads, origin
         commit_reviewed(store, replace, build_load_patch(run, store, replace, origins))
-    return failed
-
-
-def _find_invalid(found: Derived) -> Mapping[NamedNode, str]:
-    """Find the graphs of findings in which a claim of a reading violates its shape, with the message."""
-    invalid: dict[NamedNode, str] = {}
-    for graph, (quads, _) in found.items():
-        own: set[object] = {
-            quad.subject for quad in quads if quad.predicate == KG.method and str(quad.object).startswith(f'"{METHOD}')
-        }
-        own |= {quad.object for quad in quads if quad.subject in own and quad.predicate == KG.quantity}
-        claims = [quad for quad in quads if quad.subject in own]
-        for violation in _load_shapes().check(claims) if claims else ():
-            if violation.blocks:
-                invalid[graph] = violation.message
-    return invalid
-
-
-@cache
-def _load_shapes() -> Shapes:
-    """Load the record shapes of codes, open to the evidence of a fact."""
-    return Shapes.load(bundle.folder("shapes") / "record-zoning.ttl", opened=True)

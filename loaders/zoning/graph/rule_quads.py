@@ -7,20 +7,20 @@ confidence. The IRI of a rule is a hash of its graph and content.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Final, Literal
 
 from pyoxigraph import Literal as Text
-from pyoxigraph import NamedNode, Quad
+from pyoxigraph import NamedNode
 
 from kg.vocabulary import BASE, KG, QUDT, RDF, SKOS, UNIT, XSD, mint, mint_part, sha256
-from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
+from loaders.citations.graph.claims import CitedNodes, Evidence, Property
 from loaders.zoning.extraction import measures, permission_levels
 from loaders.zoning.extraction.dimensions import STOREY, find_type, type_in_unit
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.graph.authorities import Authorities, Property, describe
+from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.readers.code_model import Definition, DimensionalStandard, UsePermission
 
 Entry = UsePermission | DimensionalStandard | Definition
@@ -91,9 +91,8 @@ _OF_SKOS: Final = {"prefLabel": SKOS.prefLabel, "definition": SKOS.definition}
 _LEVEL_OF: Final = {word: level for level, words in LEVELS.items() for word in (level.casefold(), *words)}
 _UNIT_OF: Final = {word: unit for unit, words in UNITS.items() for word in (unit.casefold(), *words)}
 _OWN_UNITS: Final = BASE + "vocab/unit/"
-_NUMBER: Final = re.compile(r"[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)")
+_NUMBER: Final = re.compile(r"(?=.{1,30}$)[+-]?(?:(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|\.\d+)")
 _BOUND: Final = re.compile(r"\b(?:(min)(?:imum|\.)?|(max)(?:imum|\.)?)(?=\b|\s|$)", re.IGNORECASE)
-_DIGITS: Final = 30
 
 
 def level_of(raw: str) -> str | None:
@@ -111,7 +110,7 @@ def unit_of(words: str) -> NamedNode | None:
     plain = " ".join(words.split()).casefold()
     given = measures.parse_measure(f"1 {plain}") if plain not in _UNIT_OF else None
     code = given.unit if given is not None and given.value == 1 else _UNIT_OF.get(plain)
-    return None if code is None else unit(code)
+    return unit(code) if code else None
 
 
 def unit(code: str) -> NamedNode:
@@ -122,7 +121,7 @@ def unit(code: str) -> NamedNode:
 def number_in(raw: str) -> Decimal | None:
     """Parse a value that is a number and nothing else. None for ``35, or 40 on corners``."""
     text = raw.strip()
-    return Decimal(text.replace(",", "")) if len(text) <= _DIGITS and _NUMBER.fullmatch(text) else None
+    return Decimal(text.replace(",", "")) if _NUMBER.fullmatch(text) else None
 
 
 def quantity_of(raw: str, words: str) -> tuple[Decimal | None, NamedNode | None]:
@@ -150,14 +149,11 @@ def type_and_bound(words: str) -> tuple[str, str | None]:
 
 
 @dataclass(slots=True)
-class Rules:
+class Rules(CitedNodes):
     """Collects the rules of one graph. `districts` are those of the code, whose names they have."""
 
-    graph: NamedNode
     shared: Authorities
     districts: Mapping[str, District] = field(default_factory=dict)
-    quads: list[Quad] = field(default_factory=list)
-    known: set[NamedNode] = field(default_factory=set)
 
     def district(self, code: str) -> NamedNode:
         """Add a district and get its IRI."""
@@ -224,22 +220,9 @@ class Rules:
             properties += ((property_, each) for each in (value if isinstance(value, tuple) else (value,)))
         number, measure = quantity
         if number is None or measure is None:
-            self.add(node, properties, evidence)
+            self.add_node(node, properties, evidence)
             return
         part = mint_part(node, "quantity", 0)
-        if self.add(node, [*properties, (KG.quantity, part)], evidence):
+        if self.add_node(node, [*properties, (KG.quantity, part)], evidence):
             amount = Text(format(number, "f"), datatype=XSD.decimal)
-            self.add(part, [(RDF.type, QUDT.QuantityValue), (QUDT.numericValue, amount), (QUDT.hasUnit, measure)])
-
-    def add(self, node: NamedNode, said: Iterable[Property], evidence: Sequence[Evidence] = ()) -> bool:
-        """Add a node with its evidence. Evidence without words has a method only. Returns whether the node is new."""
-        is_new = node not in self.known
-        if is_new:
-            self.known.add(node)
-            self.quads += describe(node, self.graph, said)
-            for each in evidence[:1]:
-                self.quads += method_quads(node, each, self.graph)
-        for each in evidence:
-            if each.exact:
-                self.quads += evidence_quads(node, each, self.graph, self.known)
-        return is_new
+            self.add_node(part, [(RDF.type, QUDT.QuantityValue), (QUDT.numericValue, amount), (QUDT.hasUnit, measure)])

@@ -5,31 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from pyoxigraph import NamedNode
 
 from kg.errors import RecordError
 from kg.text import name_or_quote, quoted
 from kg.vocabulary import DCTERMS, ELI, KG, RDF, SCHEMA, mint, mint_part, mint_subsection, sha256
+from loaders.citations.graph.claims import Property, describe
 from loaders.model import Origin, SourceGraph, TextUnit
 from loaders.readers.headings import KINDS
-from loaders.zoning.graph.authorities import Authorities, Property, describe
+from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.graph.rule_quads import Entry, Rules
-from loaders.zoning.readers.code_model import HISTORY, Cell, Code, Section, Subsection, Table
-
-_KINDS: Final = frozenset(KINDS)
+from loaders.zoning.readers.code_model import DOMAIN, HISTORY, Cell, Section, Subsection, Table
 
 
-def build_section_record(domain: str, section: Section, shared: Authorities, origin: Origin) -> SourceGraph:
+def build_section_record(section: Section, shared: Authorities, origin: Origin) -> SourceGraph:
     """Build the record of a section. `shared` must not be shared with other records."""
     iri, key = shared.section(section.key), (shared.key, section.key)
     parent = None if section.parent is None else shared.section(section.parent)
     units = [TextUnit(iri, KG.CodeSection, section.order, section.text, parent)] if section.text else []
     parts = [(iri, _describe_section(section, shared, parent)), *_list_parts(section, iri)]
-    graph = mint("graph", "src", domain, *key)
+    graph = mint("graph", "src", DOMAIN, *key)
     return SourceGraph(
-        domain,
+        DOMAIN,
         key,
         iri,
         [quad for node, said in parts for quad in describe(node, graph, said)],
@@ -46,7 +45,7 @@ def _describe_section(section: Section, shared: Authorities, parent: NamedNode |
     if not section.text:
         yield from ((RDF.type, KG.CodeSection), (SCHEMA.position, section.order), (DCTERMS.isPartOf, parent))
     yield KG.level, section.level
-    yield ELI.type_subdivision, shared.code("subdivisionType", section.kind, _KINDS)
+    yield ELI.type_subdivision, shared.code("subdivisionType", section.kind, KINDS)
     yield KG.jurisdiction, shared.iri
     yield DCTERMS.title, section.title or None
     yield KG.sectionNumber, section.number or None
@@ -71,16 +70,16 @@ def _list_parts(section: Section, iri: NamedNode) -> Iterator[tuple[NamedNode, S
 
     for each in section.subsections:
         label = "".join(f"({part.partition('~')[0]})" for part in each.path)
-        named: Sequence[Property] = ((KG.label, label), (DCTERMS.title, each.heading or None))
-        yield mint_subsection(iri, each.path), [*span(KG.Subsection, each), *named]
+        yield (
+            mint_subsection(iri, each.path),
+            [*span(KG.Subsection, each), (KG.label, label), (DCTERMS.title, each.heading or None)],
+        )
     for number, table in enumerate(section.tables):
         cells = json.dumps(
             [[_cell(cell) for cell in row] for row in table.rows], ensure_ascii=False, separators=(",", ":")
         )
-        told: Sequence[Property] = (
-            (KG.headerRows, table.header_rows), (DCTERMS.title, table.caption or None), (KG.cells, cells),
-        )  # fmt: skip
-        yield mint_part(iri, "table", number), [*span(KG.CodeTable, table), *told]
+        said = (KG.headerRows, table.header_rows), (DCTERMS.title, table.caption or None), (KG.cells, cells)
+        yield mint_part(iri, "table", number), [*span(KG.CodeTable, table), *said]
     for number, note in enumerate(each for each in section.notes if each.kind != HISTORY):
         yield (
             mint_part(iri, "note", number),
@@ -107,16 +106,14 @@ def _cell(cell: Cell) -> str | dict[str, Any]:
 
 
 def build_statements_record(
-    domain: str, name: str, code: Code, shared: Authorities, origin: Origin, keys: Collection[str] = ()
-) -> SourceGraph | None:
-    """Build the record of the permissions, standards and definitions that `code` lists. None if it lists none.
+    name: str, entries: Sequence[Entry], shared: Authorities, origin: Origin, keys: Collection[str] = ()
+) -> SourceGraph:
+    """Build the record of the permissions, standards and definitions that a source lists.
 
     `keys` are those of all sections. A reference to any other section gives a warning.
     """
-    if not (code.permissions or code.standards or code.definitions):
-        return None
     key = (shared.key, "table", name)
-    rules, known = Rules(mint("graph", "src", domain, *key), shared), frozenset(keys)
+    rules, known = Rules(mint("graph", "src", DOMAIN, *key), shared), frozenset(keys)
     warnings: list[str] = []
 
     def section(reference: str | None) -> NamedNode | None:
@@ -128,20 +125,18 @@ def build_statements_record(
             warnings.append(f"{entry}: An entry refers to section {quoted(number)}, which does not exist.")
         return shared.section(number) if number else None
 
-    entries: Sequence[Entry] = (*code.permissions, *code.standards, *code.definitions)
     for entry in entries:
         try:
             rules.state(entry, section)
         except RecordError as error:
             warnings.append(f"{name_or_quote(name)}: {quoted(entry)} is skipped: {error}")
-    digest = sha256(repr((shared.name, code.permissions, code.standards, code.definitions)))
     return SourceGraph(
-        domain,
+        DOMAIN,
         key,
         rules.graph,
         rules.quads,
         (Origin(origin.snapshot),),
-        digest,
+        sha256(repr((shared.name, entries))),
         shared.graphs,
         tuple(dict.fromkeys(warnings)),
         (origin,),

@@ -75,7 +75,6 @@ class Code:
 
     name: str
     index: Index
-    sections: dict[str, Section] = field(default_factory=dict)
     named: dict[str, Sequence[District]] = field(default_factory=dict)
     """Districts named by each section that names any."""
     words: dict[str, frozenset[str]] = field(default_factory=dict)
@@ -93,7 +92,7 @@ class Code:
     def copy(self) -> Code:
         """Copy the code so that it can be changed independently."""
         other = Code(self.name, self.index.copy(), generation=self.generation)
-        other.sections, other.named, other.words = dict(self.sections), dict(self.named), dict(self.words)
+        other.named, other.words = dict(self.named), dict(self.words)
         other.scoped = self.scoped[0], dict(self.scoped[1])
         return other
 
@@ -101,22 +100,10 @@ class Code:
         """Find the scopes of all sections, in a code with these districts, by key."""
         if self.scoped[0] != known:
             self.scoped = dict(known), {}
-        return find_code_scopes(self._in_order(), known, self.scoped[1])
-
-    def _in_order(self) -> Iterator[Section]:
-        """Yield the sections in document order."""
-        below: dict[str | None, list[Section]] = defaultdict(list)
-        for section in self.sections.values():
-            below[section.parent if section.parent in self.sections else None].append(section)
-        waiting = sorted(below[None], key=lambda each: (each.order, each.key), reverse=True)
-        while waiting:
-            section = waiting.pop()
-            yield section
-            waiting += sorted(below[section.key], key=lambda each: (each.order, each.key), reverse=True)
+        return find_code_scopes((self.sections[key] for key in self.index.places), known, self.scoped[1])
 
     def put(self, section: Section) -> None:
         """Add a section, or replace the one with its key."""
-        self.sections[section.key] = section
         self.index.put(section)
         self.named.pop(section.key, None)
         if found := tuple(find_in_section(section)):
@@ -124,7 +111,6 @@ class Code:
 
     def drop(self, key: str) -> None:
         """Remove a section."""
-        self.sections.pop(key, None)
         self.named.pop(key, None)
         self.index.drop(key)
         self.set_citations(key, ())
@@ -134,6 +120,11 @@ class Code:
         self.words[key] = frozenset(words)
         if not self.words[key]:
             del self.words[key]
+
+    @property
+    def sections(self) -> Mapping[str, Section]:
+        """The sections by key."""
+        return self.index.sections
 
     @property
     def districts(self) -> Mapping[str, District]:
@@ -155,8 +146,12 @@ class Code:
         if (mine.restarts, mine.has_letters) != (its.restarts, its.has_letters):
             return set(self.words)
         below = {each for key in moved for code in (self, other) for each in code.index.below(key)}
-        called = [each for key in below for code in (self, other) if (each := code.sections.get(key)) is not None]
-        numbers = {number for section in called for number in numbers_of(section)}
+        numbers = {
+            number
+            for code in (self, other)
+            for key in below & code.sections.keys()
+            for number in numbers_of(code.sections[key])
+        }
         return {
             key
             for key, several in self.words.items()
@@ -196,7 +191,10 @@ def _load(store: Store, name: str) -> Code:
     code = Code.empty(name)
     for section in load_sections(store, name).values():
         code.put(section)
-    for key, words in _load_citations(store, name).items() if code.sections else ():
+    cited: dict[str, set[str]] = defaultdict(set)
+    for row in select(store.query_sources, bind(CITED, municipality=mint("municipality", name))):
+        cited[key_of(row["section"])].add(term_text(row["words"]))
+    for key, words in cited.items():
         code.set_citations(key, words)
     return code
 
@@ -204,19 +202,8 @@ def _load(store: Store, name: str) -> Code:
 def _is_current(store: Store, known: Code, generation: int) -> bool:
     """Whether no commit since the code was loaded can have changed its sections."""
     graphs = find_changed_graphs(store.query, known.generation, generation)
-    others = GENERATED, _tables(known.name)
+    others = GENERATED, f"{_SOURCES}{known.name}/table/"
     return graphs is not None and all(each.startswith(others) for each in graphs_about(graphs, DOMAIN, known.name))
-
-
-def _tables(name: str) -> str:
-    return f"{_SOURCES}{name}/table/"
-
-
-def _load_citations(store: Store, name: str) -> Mapping[str, set[str]]:
-    found: dict[str, set[str]] = defaultdict(set)
-    for row in select(store.query_sources, bind(CITED, municipality=mint("municipality", name))):
-        found[key_of(row["section"], name)].add(term_text(row["words"]))
-    return found
 
 
 def load_sections(store: Store, name: str) -> dict[str, Section]:
@@ -224,12 +211,12 @@ def load_sections(store: Store, name: str) -> dict[str, Section]:
 
     def rows(query: str) -> Iterator[tuple[str, Mapping[str, str]]]:
         for row in select(store.query_sources, bind(query, municipality=mint("municipality", name))):
-            yield key_of(row["section"], name), {each: term_text(term) for each, term in row.items()}
+            yield key_of(row["section"]), {each: term_text(term) for each, term in row.items()}
 
     texts: dict[str, Mapping[str, str]] = dict(rows(SECTIONS))
     subsections: dict[str, list[Subsection]] = defaultdict(list)
     tables: dict[str, dict[int, Table]] = defaultdict(dict)
-    for key, row in rows(PARTS) if texts else ():
+    for key, row in rows(PARTS):
         start, end, title = int(row["start"]), int(row["end"]), row.get("title")
         if "cells" in row:
             read = _read_rows(texts.get(key, {}).get("text", ""), row["cells"], start)
@@ -244,7 +231,7 @@ def load_sections(store: Store, name: str) -> dict[str, Section]:
             row.get("title", ""),
             unquote(row["kind"].rpartition("/")[2]),
             int(row["level"]),
-            key_of(NamedNode(row["parent"]), name) if "parent" in row else None,
+            key_of(NamedNode(row["parent"])) if "parent" in row else None,
             int(row["position"]),
             row.get("text", ""),
             sorted(subsections[key], key=lambda each: (each.start, -each.end, len(each.path))),
@@ -254,14 +241,9 @@ def load_sections(store: Store, name: str) -> dict[str, Section]:
     }
 
 
-def key_of(section: Term, name: str) -> str:
-    """Get the key of a section of the municipality `name` from its IRI."""
-    return unquote(section.value.removeprefix(_sections(name))) if isinstance(section, NamedNode) else ""
-
-
-@lru_cache(maxsize=64)
-def _sections(name: str) -> str:
-    return mint("section", name).value + "/"
+def key_of(section: Term) -> str:
+    """Get the key of a section from its IRI."""
+    return unquote(section.value.rpartition("/")[2]) if isinstance(section, NamedNode) else ""
 
 
 def _read_rows(text: str, given: str, at: int) -> Sequence[Sequence[Cell]]:
@@ -297,7 +279,7 @@ def load_stated(store: Store, name: str, replace: Mapping[NamedNode, Sequence[Qu
             codes.add(term_text(row["code"]))
     districts = f"{_DISTRICTS}{name}/"
     for graph, quads in replace.items():
-        if graph.value.startswith(_tables(name)):
+        if graph.value.startswith(f"{_SOURCES}{name}/table/"):
             for term in {term for quad in quads for term in (quad.subject, quad.object)}:
                 if isinstance(term, NamedNode) and term.value.startswith(districts):
                     codes.add(unquote(term.value.removeprefix(districts)))
@@ -310,8 +292,10 @@ def load_stated(store: Store, name: str, replace: Mapping[NamedNode, Sequence[Qu
 
 def merge_districts(stated: Mapping[str, District], named: Mapping[str, District]) -> Mapping[str, District]:
     """Merge the districts that sections name with stated ones. One without a name in its section has the stated one."""
-    merged = {**stated}
-    for code, each in named.items():
-        name = stated[code].name if code in stated else code
-        merged[code] = each if each.name or name == code else replace(each, name=name)
-    return merged
+    return {
+        **stated,
+        **{
+            code: each if each.name or code not in stated else replace(each, name=stated[code].name)
+            for code, each in named.items()
+        },
+    }

@@ -33,7 +33,7 @@
     unit = "AC"                          # optional: local name in QUDT, or in the code list unit
     applies_to = "Two-family dwelling"   # optional
 
-A JSON file that is an object of objects has its keys in the column ``key_column``, by default ``key``.
+A JSON file that is an object of objects has its keys in the column ``key``.
 
 A mapping next to its table under the same name, ``towns.toml`` next to ``towns.csv``, is also used by default. Next to
 a code, such as ``title_17.html``, the file contains only ``[jurisdiction]`` with ``name`` and ``state``, for a code
@@ -42,17 +42,16 @@ that does not contain them; ``jurisdiction.toml`` contains them for all files in
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from kg.errors import InvalidInputError, RecordError
-from kg.text import to_single_line
-from loaders.readers.toml_tables import read_toml
+from kg.errors import RecordError
+from loaders.readers.toml_tables import Text, TomlTable, read_toml
 from loaders.zoning.graph.authorities import state_code
 from loaders.zoning.graph.rule_quads import LEVELS, UNITS
 
@@ -61,10 +60,8 @@ OF_FOLDER: Final = "jurisdiction.toml"
 
 FOLDER: Final = Path(__file__).parent.parent / "mappings"
 
-KEYS: Final = "\0"
-"""The column with the keys of a JSON object of objects. No other column has this name."""
-_SHOWN: Final = 80
-"""Characters of a value in a message."""
+KEYS: Final = "key"
+"""The column with the keys of a JSON object of objects."""
 
 
 def _one_of(known: Collection[str]) -> AfterValidator:
@@ -84,53 +81,18 @@ def _check_state(state: str) -> str:
     return state
 
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-"""A name, or a column, without white space around it, as in tables."""
-
-
-class _Table(BaseModel):
-    """A TOML table. Unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, strict=True, populate_by_name=True)
-    hint: ClassVar[str] = ""
-    """Added to the error about an unknown key."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_unknown(cls, given: Any) -> Any:
-        known = [each.alias or name for name, each in cls.model_fields.items()]
-        if isinstance(given, dict) and (unknown := [repr(name) for name in given if name not in known]):
-            shown = to_single_line(", ".join(unknown), _SHOWN)
-            raise ValueError(f"Unknown {shown}. Available: {', '.join(known)}.{cls.hint}")
-        return given
-
-    @classmethod
-    def read(cls, path: Path, given: Mapping[str, Any]) -> Self:
-        """Validate the content of a file. Raises InvalidInputError for the first fault."""
-        try:
-            return cls.model_validate(given)
-        except ValidationError as error:
-            fault = error.errors()[0]
-        where = " ".join(str(each + 1) if isinstance(each, int) else each for each in fault["loc"])
-        if fault["type"] == "missing":
-            raise InvalidInputError(f"{path}: Missing {' in '.join(map(str, reversed(fault['loc'])))}.")
-        shown = "" if isinstance(fault["input"], dict) else f" is {to_single_line(repr(fault['input']), _SHOWN)}."
-        message = fault["msg"].removeprefix("Value error, ")
-        raise InvalidInputError(f"{path}: {where}{shown} {message}")
-
-
-class Use(_Table):
+class Use(TomlTable):
     """A column that states how each district permits a use."""
 
     column: Text
     name: Text | None = None
     """The name of the use. Default: that of the column."""
     category: Text | None = None
-    conditions: list[Text] = []
+    conditions: list[Text] = Field([])
     """Columns with conditions of the use."""
 
 
-class Measure(_Table):
+class Measure(TomlTable):
     """A column with a dimension that each district prescribes."""
 
     column: Text
@@ -140,10 +102,9 @@ class Measure(_Table):
     applies_to: Text | None = None
 
 
-class Place(_Table):
+class Place(TomlTable):
     """The municipality of all rows, or of a code."""
 
-    hint = ' Missing [district], if it is a mapping of a table: code = "...", the column of districts.'
     name: Text | None = None
     state: Annotated[str, AfterValidator(_check_state)] | None = None
 
@@ -151,38 +112,36 @@ class Place(_Table):
 class Jurisdiction(Place):
     """The municipality of a table, or its columns."""
 
-    hint = ""
     column: Text | None = None
     state_column: Text | None = None
     county_column: Text | None = None
 
 
-class DistrictColumns(_Table):
+class DistrictColumns(TomlTable):
     """The columns with properties of the district."""
 
     code: Text
     name: Text | None = None
     category: Text | None = None
-    facts: list[Text] = []
+    facts: list[Text] = Field([])
 
 
-class _Beside(_Table):
+class _Beside(TomlTable):
     """A file next to a code."""
 
-    hint = Place.hint
+    hint = ' Missing [district], if it is a mapping of a table: code = "...", the column of districts.'
     jurisdiction: Place = Place()
 
 
-class TableMapping(_Table):
+class TableMapping(TomlTable):
     """How to parse a table."""
 
     name: Annotated[str, StringConstraints(pattern="^[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*$")]
     jurisdiction: Jurisdiction = Jurisdiction()
     district: DistrictColumns
-    levels: dict[str, Annotated[str, _one_of(LEVELS)]] = {}
+    levels: dict[str, Annotated[str, _one_of(LEVELS)]] = Field({})
     uses: list[Use] = Field([], alias="use")
     standards: list[Measure] = Field([], alias="standard")
-    key_column: Text = "key"
 
     @model_validator(mode="after")
     def _require_rules(self) -> Self:
@@ -202,13 +161,9 @@ class TableMapping(_Table):
         )  # fmt: skip
         return list(dict.fromkeys(name for name in named if name is not None))
 
-    def rename(self, columns: Iterable[str]) -> set[str]:
-        """Get the columns of a table as in the mapping: keys are in its `key_column`."""
-        return {self.key_column if name == KEYS else name for name in columns}
-
     def lacking(self, columns: Iterable[str]) -> Sequence[str]:
         """Find the missing columns of a table: those that place a row, and at least one column with a rule."""
-        there = self.rename(columns)
+        there = set(columns)
         needed = (self.jurisdiction.column, self.jurisdiction.state_column, self.district.code)
         absent = [name for name in needed if name is not None and name not in there]
         said = [*(use.column for use in self.uses), *(each.column for each in self.standards)]
@@ -265,4 +220,4 @@ def find_bundled(columns: Collection[str]) -> TableMapping | None:
     The table must have the columns that place a row, and at least one with a use or standard.
     """
     found = [each for each in load_bundled() if not each.lacking(columns)]
-    return max(found, key=lambda each: len(each.rename(columns) & set(each.columns)), default=None)
+    return max(found, key=lambda each: len(set(columns) & set(each.columns)), default=None)

@@ -19,13 +19,15 @@ from pyoxigraph import NamedNode
 from kg.errors import RecordError, SourceError
 from kg.text import join_first, quoted
 from kg.vocabulary import KG, mint, sha256
+from loaders.citations.graph.claims import describe
 from loaders.model import Notice, Origin, Rejection, SourceGraph
 from loaders.readers.file_text import parse_json, read_file
 from loaders.readers.formats import Row, Sheet, objects_sheet, open_sheet, surrogate_in
 from loaders.readers.locations import File
-from loaders.zoning.graph.authorities import Authorities, describe, municipality_key
+from loaders.zoning.graph.authorities import Authorities, municipality_key
 from loaders.zoning.graph.rule_quads import Rules, number_in, unit
 from loaders.zoning.graph.table_mapping import KEYS, TableMapping, find_bundled, load_bundled
+from loaders.zoning.readers.code_model import DOMAIN
 
 FORMATS: Final = (".csv", ".xlsx", ".jsonl", ".ndjson", ".json")
 
@@ -37,7 +39,7 @@ Cells = Mapping[str, str | None]
 
 
 def read_records(
-    domain: str, file: File, mapping: TableMapping | None, municipality: str | None, state: str | None
+    file: File, mapping: TableMapping | None, municipality: str | None, state: str | None
 ) -> Iterator[Item]:
     """Yield the records of a table, parsed by `mapping` or by the bundled mapping that fits.
 
@@ -60,15 +62,14 @@ def read_records(
     yield Notice(f"{source}: Table parsed by mapping {quoted(chosen.name)}.")
     for warning in sheet.warnings:
         yield Notice(warning, warning=True)
-    if absent := [name for name in chosen.columns if name not in chosen.rename(sheet.columns)]:
+    if absent := [name for name in chosen.columns if name not in sheet.columns]:
         yield Notice(f"{source}: Missing column {_some(absent)}.", warning=True)
-    table = _Table(domain, file, chosen, municipality or chosen.jurisdiction.name, state or chosen.jurisdiction.state)
+    table = _Table(file, chosen, municipality or chosen.jurisdiction.name, state or chosen.jurisdiction.state)
     yield from table.read(sheet)
 
 
 @dataclass(slots=True)
 class _Table:
-    domain: str
     file: File
     mapping: TableMapping
     municipality: str | None
@@ -79,11 +80,9 @@ class _Table:
         from loaders.readers.tables import Columns, Tables  # imports DuckDB, which is slow
 
         columns, refused, numbers = self.mapping.columns, list[Rejection](), self.file.rows
-        is_keyed = KEYS in sheet.columns
-        asked = [KEYS if is_keyed and name == self.mapping.key_column else name for name in columns]
 
         def keyed(wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
-            for row in sheet.rows(asked, KEYS):
+            for row in sheet.rows(columns, "\0"):
                 number = numbers[row.number - 1] if numbers is not None and row.number <= len(numbers) else row.number
                 try:
                     if row.problem is not None:
@@ -130,7 +129,7 @@ class _Table:
         name, state = self._where(first)
         shared = Authorities(name or "", state or "", counties.pop() if len(counties) == 1 else None)
         key = (shared.key, "table", mapping.name)
-        rules = Rules(mint("graph", "src", self.domain, *key), shared)
+        rules = Rules(mint("graph", "src", DOMAIN, *key), shared)
         seen: dict[str, int] = {}
         for number, cells in rows.items():
             code = _cell(cells, mapping.district.code) or ""
@@ -147,7 +146,7 @@ class _Table:
                 yield self.reject(number, error)
         origin = Origin(self.file.snapshot, tuple(seen.values()))
         digest = sha256(repr((mapping, shared.name, [list(rows[number].values()) for number in seen.values()])))
-        yield SourceGraph(self.domain, key, rules.graph, rules.quads, (origin,), digest, shared.graphs)
+        yield SourceGraph(DOMAIN, key, rules.graph, rules.quads, (origin,), digest, shared.graphs)
 
     def _where(self, cells: Cells) -> tuple[str | None, str | None]:
         """The municipality and the state; the row's own columns take precedence."""
@@ -195,7 +194,7 @@ def _cell(cells: Cells, column: str | None) -> str | None:
 
 
 def _some(names: Sequence[str]) -> str:
-    return join_first([repr(name) for name in names if name != KEYS], _SHOWN)
+    return join_first([*map(repr, names)], _SHOWN)
 
 
 def open_table(path: Path) -> Sheet:
@@ -215,7 +214,7 @@ def _open_json(path: Path) -> Sheet:
     given, warnings = parse_json(read_file(path), path.name)
     entries: Sequence[Any] = given if isinstance(given, list) else ()
     if isinstance(given, dict) and given and all(isinstance(each, dict) for each in given.values()):
-        entries = [{KEYS: key, **each} for key, each in given.items()]
+        entries = [{KEYS: key, **each} | {KEYS: key} for key, each in given.items()]
     elif not isinstance(given, list):
         raise SourceError(f"{path}: Not a table. Supported: a list of objects, or an object of objects.")
 

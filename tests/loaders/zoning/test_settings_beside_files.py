@@ -119,7 +119,7 @@ def test_a_row_that_was_kept_out_is_tried_again_by_what_lies_beside_its_table(
             ("[jurisdiction", "not TOML"),
             ('[jurisdiction]\nstate = "Nowhere"\n', "'Nowhere'"),
             ('[jurisdiction]\nplace = "X"\n', "'place'. Available: name, state"),
-            ('[jurisdiction]\ncolumn = "Town"\n', "Available: name, state. Missing [district]"),
+            ('[jurisdiction]\ncolumn = "Town"\n', "'column'. Available: name, state."),
             ('[[use]]\ncolumn = "Kiln"\n', "'use'. Available: jurisdiction. Missing [district]"),
             ("[jurisdiction]\nname = 3\n", "name is 3"),
             ('other = "X"\n', "'other'"),

@@ -17,10 +17,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.remote.chat import ENOUGH_FAILURES
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import KG, OA, PROV, PROV_GRAPH, RDF, SCHEMA, mint
 from loaders.sources import load
-from loaders.zoning.graph.chat_extraction import ENOUGH_FAILURES, ExtractionReport, extract
+from loaders.zoning.graph.chat_extraction import ExtractionReport, extract
 from loaders.zoning.graph.readings import READ, get_reading_graph
 from tests.loaders.conftest import content as content_of
 from tests.zoning_summaries.stand_in import Said, StandIn, completion

@@ -23,6 +23,7 @@ from kg.tools.zoning.ingest import (
 from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions, kg_query_standards
 from kg.tools.zoning.reading_tasks import zoning_reading_tasks
 from loaders.zoning.extraction.section_scope import Scope
+from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.graph.readings import Checks
 from loaders.zoning.graph.stored_codes import Code
 from loaders.zoning.readers.code_model import Section
@@ -148,7 +149,8 @@ def test_spans_of_a_claim_are_its_quotations(words: str, start: int, has_start: 
     entry = {**SMITHY, "quotations": [PERMITTED, quotation]}
     known: Any = {"R-1": type("District", (), {"name": "Cottage"})}
     try:
-        claim = Checks(Code.empty("us-ut-read-ripley"), known, {"1": SCOPES}).check("permission", entry, SECTION)
+        checks = Checks(Code.empty("us-ut-read-ripley"), known, {"1": SCOPES}, Authorities("Read Ripley", "UT"))
+        claim = checks.check("permission", entry, SECTION)
     except RecordError:
         assert words not in TEXT or len(words) < 30
         return

@@ -26,7 +26,7 @@ from loaders.zoning.graph.authorities import Authorities, merge, municipality_ke
 from loaders.zoning.graph.rule_quads import level_of, number_in, quantity_of, type_and_bound, unit_of
 from loaders.zoning.graph.section_records import build_section_record, build_statements_record
 from loaders.zoning.loader import Reading
-from loaders.zoning.readers.code_model import DOMAIN, Cell, Citation, Code, Definition, Note, Section, Subsection, Table
+from loaders.zoning.readers.code_model import DOMAIN, Cell, Citation, Definition, Note, Section, Subsection, Table
 from tests.loaders.conftest import MemoryIndex, values
 from tests.loaders.conftest import content as content_of
 
@@ -63,7 +63,7 @@ def section(key: str) -> NamedNode:
 
 
 def record(given: Section = SECTION) -> tuple[list[Quad], dict[NamedNode, list[Quad]]]:
-    made = build_section_record(DOMAIN, given, Authorities("Quarry Bend", "Utah"), ORIGIN)
+    made = build_section_record(given, Authorities("Quarry Bend", "Utah"), ORIGIN)
     return model.to_quads(made), {graph: list(quads) for graph, quads in made.shared.items()}
 
 
@@ -337,11 +337,8 @@ def test_what_a_source_states_is_asserted_with_its_words(kg: KnowledgeGraph) -> 
 
 def test_what_refers_to_a_section_that_there_is_not_is_told() -> None:
     shared = Authorities("x", "UT")
-    assert build_statements_record(DOMAIN, "x", Code("x", "UT", ()), shared, ORIGIN) is None
-    code = Code("x", "UT", (), definitions=[Definition("kiln", "an oven", "1.1"), Definition("yard", "land", "1.2")])
-    found = build_statements_record(DOMAIN, "x", code, shared, ORIGIN, ["1.1"])
-    assert found is not None
-    [warning] = found.warnings
+    entries = [Definition("kiln", "an oven", "1.1"), Definition("yard", "land", "1.2")]
+    [warning] = build_statements_record("x", entries, shared, ORIGIN, ["1.1"]).warnings
     assert "'1.2'" in warning
 
 

@@ -239,7 +239,7 @@ def long_table(path: Path, towns: int, *, apart: bool) -> tuple[File, table_mapp
 
 
 def records(given: tuple[File, table_mapping.TableMapping]) -> Iterator[SourceGraph]:
-    return (item for item in read_records("zoning", *given, None, None) if isinstance(item, SourceGraph))
+    return (item for item in read_records(*given, None, None) if isinstance(item, SourceGraph))
 
 
 def test_rows_of_a_town_that_stand_apart_make_the_same_record(tmp_path: Path) -> None:
