@@ -264,7 +264,7 @@ def _find_place(
         return path or first or _TOWN
     if path[0] == "districts" and first[0] == "districts":
         return first if set(first[1]) <= set(path[1]) else path
-    return first if path[0] in ("class", "all", "none") and first[0] == "districts" else path
+    return first if first[0] == "districts" else path
 
 
 def _find_leading(text: str, known: Mapping[str, District]) -> tuple[str, ...]:

@@ -83,8 +83,7 @@ _NEGATED: Final = re.compile(
 _LEAD_LIMIT: Final = re.compile(
     r"(?i)\b(?:subject to|provided|if\b|when\b|where\b|only (?:if|when|as|in|within)|pursuant to|in accordance"
     r"|as accessory|as (?:part|regulated)|upon\b|in conjunction|within (?:an? )?(?:enclosed|building)|incidental to"
-    r"|on lots?)\b"
-    r"[^:]{0,400}",
+    r"|on lots?)\b[^:]{0,400}",
 )
 
 
