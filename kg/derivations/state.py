@@ -25,7 +25,7 @@ from kg.errors import StoreError
 log = logging.getLogger(__name__)
 
 FILE: Final = "derivations.sqlite"
-FORMER: Final = ("mentions", "entities")
+FORMER: Final = ("mentions", "entities", "citations")
 """Folders with the state that earlier versions kept, which are removed."""
 _DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _WAIT_S: Final = 60.0

@@ -2,26 +2,25 @@
 
 Citations are written in the commit of their record, with the families that were known before its load. After a load,
 `refresh` searches the stored texts for the titles of families that are new, renamed or gone, and redoes the records
-with one. ``citations/families.json`` in the data directory contains the families that all records were searched for,
-and whether a load began to change families. It is written before their commit and after the search, so that the next
-load repeats a search that was killed.
+with one. The state of derivations has the families that all records were searched for. If a later commit has changed
+families, the load that did so was killed before its search, and the next load repeats that.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from dataclasses import replace as replace_fields
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Final
 from urllib.parse import unquote
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.files import write_file
+from kg.derivations.engine import find_touched, finish, load_hashes, load_known
+from kg.derivations.state import State
 from kg.provenance import promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
 from kg.sparql.terms import bind
@@ -33,6 +32,7 @@ from loaders.citations.graph.family_laws import FamilyLaws
 from loaders.citations.graph.texts import Record, derive_citations
 from loaders.model import SourceDocument, SourceGraph
 
+NAME: Final = "citations"
 VERSION: Final = "4"
 """A new version of the scanner searches all texts again after the next load."""
 BATCH_QUADS: Final = 50_000
@@ -69,6 +69,8 @@ SELECT ?graph ?text WHERE {
 
 EXISTS: Final = "ASK { GRAPH $graph { ?subject ?property ?value } }"
 
+ANY_MEMBER: Final = "ASK { VALUES ?graph { $graphs } GRAPH ?graph { ?document eli:is_member_of ?family } }"
+
 TEXTS: Final = """
 SELECT ?graph ?text WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:text ?text } }"""
 
@@ -77,25 +79,9 @@ SELECT DISTINCT ?graph WHERE {
   VALUES ?family { $families } GRAPH ?graph { ?claim rdf:object ?family } FILTER(STRSTARTS(STR(?graph), $prefix))
 }"""
 
-_FILE: Final = "families.json"
 _AT_ONCE: Final = 500
 _PLACES: Final = iri_prefix("place")
 _FAMILY_GRAPHS: Final = mint("graph", "ref", "family").value + "/"
-
-_Iri = Annotated[str, AfterValidator(lambda text: NamedNode(text).value)]
-
-
-class _SavedFamilies(BaseModel):
-    """The content of ``families.json``."""
-
-    model_config = ConfigDict(strict=True)
-
-    version: str
-    generation: int
-    families: list[tuple[_Iri, str, tuple[str, ...]]]
-    titled: dict[str, list[_Iri]]
-    changing: bool = False
-
 
 Families = Mapping[str, tuple[str, tuple[str, ...]]]
 """Title and jurisdictions of each family, by IRI."""
@@ -116,31 +102,43 @@ class Settled:
     """Whether a load that may have changed families was killed before its search."""
 
     @classmethod
-    def load(cls, folder: Path, store: Store) -> Settled:
+    def load(cls, data_dir: Path, store: Store) -> Settled:
         """Load the state of the last update; of a store without texts and families it is complete."""
-        try:
-            said = _SavedFamilies.model_validate_json((folder / _FILE).read_bytes())
-            # A store with a lower generation was restored from a backup.
-            if said.version == VERSION and said.generation <= store.statistics().generation:
-                families = {family: (title, keys) for family, title, keys in said.families}
-                return cls(families, said.titled, changing=said.changing)
-        except (OSError, ValueError):
-            pass
+        with State(data_dir) as state:
+            known = load_known(store, state, NAME, VERSION)
+        if known is not None:
+            said = json.loads(known.compared)
+            families = {family: (title, tuple(keys)) for family, title, keys in said["families"]}
+            return cls(families, said["titled"], changing=_may_have_changed_families(store, known.generation))
         empty = not store.query(bind(ANY_TEXT, prov=PROV_GRAPH, sources=Literal(SOURCED)))
         # With families but no texts, the known families are lost: the texts of this load are searched again after it.
         return cls(complete=empty and not load_families(store), empty=empty)
 
-    def save(self, folder: Path, generation: int) -> None:
+    def save(self, data_dir: Path, store: Store) -> None:
         """Write the state."""
-        folder.mkdir(parents=True, exist_ok=True)
-        saved = _SavedFamilies(
-            version=VERSION,
-            generation=generation,
-            families=[(family, title, keys) for family, (title, keys) in sorted(self.families.items())],
-            titled={law: list(families) for law, families in self.titled.items()},
-            changing=self.changing,
+        said = {
+            "families": [(family, title, keys) for family, (title, keys) in sorted(self.families.items())],
+            "titled": {law: list(families) for law, families in self.titled.items()},
+        }
+        with State(data_dir) as state:
+            finish(store, state, NAME, VERSION, json.dumps(said).encode())
+
+
+def _may_have_changed_families(store: Store, since: int) -> bool:
+    """Whether a commit after a generation may have added, changed or removed a family: a load that was killed then."""
+    touched = find_touched(store, (SOURCED, _FAMILY_GRAPHS), since, store.statistics().generation)
+    if not touched:
+        return touched is None
+    graphs = sorted(touched, key=str)
+    is_gone = touched - load_hashes(store, (SOURCED, _FAMILY_GRAPHS), touched).keys()
+    return (
+        bool(is_gone)
+        or any(graph.value.startswith(_FAMILY_GRAPHS) for graph in graphs)
+        or any(
+            bool(store.query(bind(ANY_MEMBER, graphs=graphs[start : start + _AT_ONCE])))
+            for start in range(0, len(graphs), _AT_ONCE)
         )
-        write_file(folder / _FILE, saved.model_dump_json(), sync=True)
+    )
 
 
 def load_families(store: Store) -> Families:
@@ -172,9 +170,9 @@ class Citations:
     """The citations of a store, for one load."""
 
     def __init__(self, data_dir: Path, store: Store) -> None:
-        self._folder: Final = data_dir / "citations"
+        self._data_dir: Final = data_dir
         self._store: Final = store
-        self._settled: Final = Settled.load(self._folder, store)
+        self._settled: Final = Settled.load(data_dir, store)
         self._families: dict[str, tuple[str, tuple[str, ...]]] = dict(self._settled.families)
         """The families as far as known: those before this load, and those in its commits so far."""
         self._names = FamilyNames(self._families)
@@ -188,8 +186,8 @@ class Citations:
         """Whether this load, or a killed one before it, may have added, changed or removed a family."""
         self._knows_families = self._settled.complete and not self._settled.changing
         """Whether the families of the store are the known ones: nothing was renamed, replaced or removed."""
-        if self._settled.complete:  # also for an empty store: without the file, the next load would search all texts
-            self._settled.save(self._folder, store.statistics().generation)
+        if self._settled.empty and self._settled.complete:  # else the next load would search all texts
+            self._settled.save(data_dir, store)
 
     def derive(
         self,
@@ -207,10 +205,8 @@ class Citations:
                     records[graph] = Record.from_document(document)
                 else:
                     records[graph] = Record.of(quads)
-        if not self._changes_families and any(record is None or record.families for record in records.values()):
+        if any(record is None or record.families for record in records.values()):
             self._changes_families = True
-            if self._settled.complete:
-                replace_fields(self._settled, changing=True).save(self._folder, self._store.statistics().generation)
         self._knows_families = self._knows_families and not self._has_any(records)
         self._add_families(replace, records)
         self._searched.update(dict.fromkeys(records, self._number))
@@ -256,6 +252,7 @@ class Citations:
         """Redo the records whose citations may differ with the current families. Returns their number."""
         store, before = self._store, self._settled
         if before.complete and not self._changes_families:
+            before.save(self._data_dir, store)
             return 0
         families = self._families if self._knows_families else load_families(store)
         if not before.complete:
@@ -270,7 +267,7 @@ class Citations:
             _redo(store, graphs, FamilyNames(families), on_progress)
         if before.changing or not before.complete:
             _redo_laws(store, self._laws, families)
-        Settled(families, self._laws.get_titled()).save(self._folder, store.statistics().generation)
+        Settled(families, self._laws.get_titled()).save(self._data_dir, store)
         return len(graphs)
 
     def _find_unsearched(self) -> list[NamedNode]:
