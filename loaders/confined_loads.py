@@ -14,7 +14,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any, Final
 
@@ -29,8 +28,6 @@ from kg.search.protocol import SearchIndex
 from kg.store.protocol import Commit, Patch, Store
 from loaders.dispatch import FUNCTIONS
 
-_FUNCTIONS: Final = {**FUNCTIONS, "extract": "loaders.zoning.graph.chat_extraction.extract_in_turns"}
-"""The calls that the process runs."""
 MEMORY_BYTES: Final = 4 << 30
 _SENT: Final = frozenset({"receive", "store_remote"})
 SENT_S: Final = 120.0
@@ -65,25 +62,13 @@ class ConfinedLoads:
 
     def call(self, kg: KnowledgeGraph, name: str, *given: Any, **options: Any) -> Any:
         """Call one of `loaders.dispatch.FUNCTIONS`. Entries that a client sends must be stored within `SENT_S`."""
-        if name == "extract":
-            return self._extract(*given, **options)
         return self._call(
             name,
             given,
             options,
             seconds=SENT_S if name in _SENT else None,
-            sockets=name == "load" and any(map(_REMOTE.match, given[1])),
+            sockets=options.get("mode") == "chat" or (name == "load" and any(map(_REMOTE.match, given[1]))),
         )
-
-    def _extract(self, name: str, *, exclusive: Callable[[], AbstractContextManager[None]], **options: Any) -> Any:
-        """Extract facts of a code, as `loaders.zoning.graph.chat_extraction.extract` does, which opens sockets."""
-        with ExitStack() as turn:
-
-            def begin() -> None:
-                turn.enter_context(exclusive())
-
-            turns = {"begin": begin, "end": turn.close}
-            return self._call("extract", (name,), options | turns, sockets=options.get("mode", "chat") == "chat")
 
     def close(self) -> None:
         """End the process, also during a call. Calls that wait, and later ones, raise QueryLimitError."""
@@ -157,7 +142,7 @@ class _Call:
 
     def run(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, bool]:
         """Return the result, and whether the process has ended with it. Raises the errors of the call."""
-        self._send(b"C", (_FUNCTIONS[name], given, options, permissions.get_author()))
+        self._send(b"C", (FUNCTIONS[name], given, options, permissions.get_author()))
         return self._serve(b"DL")
 
     def _add(self, function: Callable[..., Any]) -> int:

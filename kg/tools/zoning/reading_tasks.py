@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import asdict
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -161,17 +162,19 @@ def extract(
     model has read. The mode "rules" removes the readings of models.
     """
     place, advance = find_place(Reader(kg), municipality, state), PROGRESS.get()
-    report = call(
-        kg,
-        "extract",
-        place.iri.removeprefix(iri_prefix("municipality")),
-        exclusive=lambda: exclusive_load(advance),
-        mode=mode,
-        again=again,
-        questions=questions,
-        minutes=minutes,
-        on_progress=advance,
-    )
+    with ExitStack() as turn:
+        report = call(
+            kg,
+            "extract",
+            place.iri.removeprefix(iri_prefix("municipality")),
+            begin=lambda: turn.enter_context(exclusive_load(advance)),
+            end=turn.close,
+            mode=mode,
+            again=again,
+            questions=questions,
+            minutes=minutes,
+            on_progress=advance,
+        )
     return {
         "municipality": place.shown,
         **asdict(report),

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from kg.errors import InvalidInputError, NotFoundError, RecordError
 from kg.knowledge_graph import KnowledgeGraph
@@ -83,7 +83,8 @@ def extract(
     kg: KnowledgeGraph,
     name: str,
     *,
-    exclusive: Exclusive,
+    begin: Callable[[], object],
+    end: Callable[[], object],
     mode: Mode = "chat",
     again: bool = False,
     questions: int = 500,
@@ -94,10 +95,19 @@ def extract(
     """Extract facts from the stored sections of a municipality again, by its key: with a chat model, or by rules alone.
 
     At most `questions` are sent, for at most `minutes`. With `again`, sections that the model has read are asked about,
-    too. `exclusive` opens a context in which no load runs; each commit is in one.
+    too. Each commit is between `begin`, which waits until no load runs, and `end`, which lets others run.
 
     Raises NotFoundError for a municipality without sections, and InvalidInputError if no endpoint is configured.
     """
+
+    @contextmanager
+    def exclusive() -> Iterator[None]:
+        begin()
+        try:
+            yield
+        finally:
+            end()
+
     started = time.monotonic()
     patience = min(_PATIENCE * kg.settings.chat_timeout_s, minutes * 60)
     endpoint = open_chat(kg.settings, patience_s=patience, sleep=sleep) if mode == "chat" else None
@@ -114,22 +124,6 @@ def extract(
         work.ask(endpoint, list(work.plan(again, questions)), started + minutes * 60, on_progress)
     report.seconds = round(time.monotonic() - started, 3)
     return report
-
-
-def extract_in_turns(
-    kg: KnowledgeGraph, name: str, *, begin: Callable[[], None], end: Callable[[], None], **options: Any
-) -> ExtractionReport:
-    """Extract as `extract` does, where `begin` waits until no load runs and `end` lets others run."""
-
-    @contextmanager
-    def exclusive() -> Iterator[None]:
-        begin()
-        try:
-            yield
-        finally:
-            end()
-
-    return extract(kg, name, exclusive=exclusive, **options)
 
 
 @dataclass(slots=True)
