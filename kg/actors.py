@@ -12,12 +12,7 @@ READ: Final = "read"
 WRITE: Final = "write"
 ADMIN: Final = "admin"
 
-TOKEN_FILE: Final = "token"  # noqa: S105 -- the name of a file
-"""Name of the local token's file in the data directory (mode 600). Its holder has the scope `ADMIN`."""
-
-TOKEN_HINT: Final = (
-    f"Send the local token (the file {TOKEN_FILE!r} in the data directory) as `Authorization: Bearer TOKEN`."
-)
+TOKEN_HINT: Final = "Send the local token (the file 'token' in the data directory) as `Authorization: Bearer TOKEN`."  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)

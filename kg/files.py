@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -81,18 +82,17 @@ def get_folder_bytes(folder: Path) -> int:
     total = 0
     with os.scandir(folder) as entries:
         for entry in entries:
-            try:
+            with suppress(FileNotFoundError):  # removed by a compaction in the meantime
                 total += entry.stat().st_size
-            except FileNotFoundError:  # removed by a compaction in the meantime
-                continue
     return total
 
 
-def measure_disk(folder: Path) -> int:
-    """Measure the bytes that the files of a folder take on the disk, without holes, while others may remove some."""
+def measure_disk(path: Path) -> int:
+    """Measure the bytes that a file or a folder takes on the disk, without holes, while others may remove some."""
+    # The walk skips folders that were removed, where `Path.rglob` raises.
+    below = (os.path.join(folder, name) for folder, folders, files in os.walk(path) for name in (*folders, *files))
     total = 0
-    for path, folders, files in os.walk(folder):  # skips folders that were removed, where `Path.rglob` raises
-        for name in (*folders, *files):
-            with suppress(FileNotFoundError):
-                total += os.lstat(os.path.join(path, name)).st_blocks * 512
+    for each in chain([str(path)], below):
+        with suppress(FileNotFoundError):
+            total += os.lstat(each).st_blocks * 512
     return total

@@ -191,7 +191,7 @@ class KnowledgeGraph:
             except StoreError:
                 if not reads or store.problem is None:
                     raise
-            search = EdgeIndex(data_dir / "index", settings)
+            search = EdgeIndex(store.directory.index, settings)
         except BaseException:
             store.close()
             raise

@@ -11,6 +11,8 @@ from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict, Field, HttpUrl, IPvAnyNetwork, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from kg.data_directory import DataDirectory
+
 
 class Wikibase(BaseModel):
     """A Wikibase, or overrides for a built-in one; see `loaders.wikibase.instances`."""
@@ -262,6 +264,11 @@ class Settings(BaseSettings):
     watch_debounce_ms: int = Field(
         300, ge=0, le=10_000, description="Time for which a file rests before it is loaded, in milliseconds."
     )
+
+    @property
+    def directory(self) -> DataDirectory:
+        """The paths in the data directory."""
+        return DataDirectory(self.data_dir)
 
     @field_validator("ingest_folders", "watch_folders", mode="before")
     @classmethod

@@ -225,7 +225,7 @@ class UserGraphs:
         if not record_shapes().has_target_in(content):
             return
         job = Job(TripleFiles(content.files), "open-record", "application/n-triples", graph.value, most=_REPORTED)
-        folder = self.kg.settings.data_dir / "snapshots"
+        folder = self.kg.settings.directory.snapshots
         checked = validate_isolated(job, _CHECK_LIMITS, folder=folder if folder.is_dir() else None)
         with checked.report as file:
             report = [quad.triple for quad in parse(file.read(), RdfFormat.N_TRIPLES)]

@@ -196,7 +196,7 @@ class Loading:
         sources = [_source_file(file.snapshot) for file in located.files]
         given = {name: load_records.name_source(value) for name, value in loader.config.items()}
         self.prov_run: Final = Run(loader.agent, {"source": loader.domain, **given, **(config or {})}, sources)
-        self.quarantine = Quarantine(kg.settings.data_dir, self.loader.domain, self.loader.cut)
+        self.quarantine = Quarantine(kg.settings.directory.quarantine, self.loader.domain, self.loader.cut)
         self.known = (
             load_records.load_versions(kg.store, self.loader.domain)
             if graphs is None

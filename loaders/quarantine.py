@@ -100,9 +100,9 @@ class Entry(BaseModel):
 class Quarantine:
     """The folder ``quarantine`` of a data directory, for one domain; without a domain, for reading all."""
 
-    def __init__(self, data_dir: Path, domain: str = "", cut: excerpts.Cut = excerpts.cut) -> None:
+    def __init__(self, folder: Path, domain: str = "", cut: excerpts.Cut = excerpts.cut) -> None:
         self.cut: Final = cut
-        self.folder: Final = data_dir / "quarantine"
+        self.folder: Final = folder
         self.domain: Final = domain
         self.names = {path.stem for path in self.folder.glob(f"{domain}-*.json")} if domain else set()
         self.written: set[str] = set()

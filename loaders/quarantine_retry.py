@@ -47,7 +47,7 @@ def retry(
     Raises NotFoundError for an unknown id, SourceError for an unreadable correction, and InvalidInputError for a
     correction that does not contain exactly one record.
     """
-    entries, damaged = Quarantine(kg.settings.data_dir).entries()
+    entries, damaged = Quarantine(kg.settings.directory.quarantine).entries()
     by_name = {entry.name: entry for entry in entries}
     names = list(by_name) if ids is None else resolve_ids(ids, {name: entry.record for name, entry in by_name.items()})
     if correction is not None and len(names) != 1:
@@ -93,13 +93,13 @@ def drop(kg: KnowledgeGraph, ids: Sequence[str] | None) -> dict[str, Any]:
 
     Raises NotFoundError for an unknown id, StoreError if the folder cannot be written.
     """
-    entries, damaged = Quarantine(kg.settings.data_dir).entries()
+    entries, damaged = Quarantine(kg.settings.directory.quarantine).entries()
     records = {entry.name: entry.record for entry in entries}
     unreadable = {file.removesuffix(".json"): "damaged" for file in damaged}
     shorts = short_ids(records | unreadable)
     names = list(records) if ids is None else resolve_ids(ids, records | unreadable)
     for name in names:
-        Quarantine(kg.settings.data_dir, name.rpartition("-")[0]).remove(name)
+        Quarantine(kg.settings.directory.quarantine, name.rpartition("-")[0]).remove(name)
     return {
         "dropped": [{"id": shorts[name], "record": records.get(name)} for name in names],
         "damaged": {file: fault for file, fault in damaged.items() if file.removesuffix(".json") not in names},
@@ -108,7 +108,7 @@ def drop(kg: KnowledgeGraph, ids: Sequence[str] | None) -> dict[str, Any]:
 
 def list_records(kg: KnowledgeGraph, limit: int) -> dict[str, Any]:
     """List the `limit` records that were rejected last, with their reasons, and count all."""
-    quarantine = Quarantine(kg.settings.data_dir)
+    quarantine = Quarantine(kg.settings.directory.quarantine)
     found, damaged, total = quarantine.newest(limit)
     shorts = short_ids([entry.name for entry in found])
     return {

@@ -14,6 +14,7 @@ from pydantic_core import PydanticUndefined
 
 from kg import errors
 from kg.cli.main import app
+from kg.data_directory import ENTRIES
 from kg.provenance.permissions import FAMILIES
 from kg.settings import Settings
 from kg.tools.calls import SHARED
@@ -157,6 +158,14 @@ def made(section: str) -> str:
             return _table(head, iter(rows))
         case "climate_columns":
             return _table(("field", *(layout.name for layout in LAYOUTS)), climate_columns())
+        case "data_directory":
+            return _table(
+                ("path", "contents", "kind", "format", "written again by"),
+                (
+                    (f"`{each.name}`", each.contents, each.kind, str(each.version or ""), each.source)
+                    for each in ENTRIES
+                ),
+            )
         case "groups":
             return _table(("MCP path", "tools", "names"), tool_groups())
     raise ValueError(f"the documentation has a section {section!r} that nothing makes")

@@ -38,6 +38,7 @@ def test_every_generated_part_is_in_one_page() -> None:
     assert sorted(name for _, name, _, _ in generated_docs.SECTION.findall(TEXT)) == [
         "climate_columns",
         "commands",
+        "data_directory",
         "errors",
         "groups",
         "modules",

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py")])
 
 LAYERS = [
-    {"errors"}, {"text"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"},
+    {"data_directory"}, {"errors"}, {"text"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"},
     {"allowed_files", "files", "fuzzy_names", "words"},
     {"calendar_dates", "iso3166", "partial_dates", "wikidata_properties"}, {"interruption"}, {"ingestion"},
     {"observability"}, {"remote"},

@@ -13,7 +13,7 @@ from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceFile, load_sources, mint_source
-from kg.provenance.source_paths import FILE, SourcePaths
+from kg.provenance.source_paths import SourcePaths
 from kg.settings import Settings
 from kg.store.protocol import GraphChange, Patch
 from kg.tools.commands import backup
@@ -75,7 +75,7 @@ def test_same_file_is_recognized_without_its_path_and_another_is_refused(tmp_pat
     twin = write(tmp_path / "twin" / "speeches" / "a.csv", "a", "Wallabies graze.")
     with opened(tmp_path / "data") as kg:
         load(kg, "hansard", [str(path)])
-    (tmp_path / "data" / FILE).unlink()
+    (tmp_path / "data" / "source-paths.txt").unlink()
     with opened(tmp_path / "data") as kg:
         refused = load(kg, "hansard", [str(twin)])
         assert (refused.loaded, refused.rejected) == (0, 1)
@@ -119,7 +119,7 @@ def test_paths_that_an_earlier_version_stored_are_replaced_when_it_is_opened(tmp
         kg.store.commit({TBOX_GRAPH: [q for q in kg.store.graph(TBOX_GRAPH) if q != version]}, lambda _: described)
         assert find_texts(kg, str(tmp_path))
         before = kg.store.statistics()
-    (tmp_path / "data" / FILE).unlink()
+    (tmp_path / "data" / "source-paths.txt").unlink()
     with opened(tmp_path / "data") as kg:
         assert find_texts(kg, str(tmp_path)) == []
         assert find_texts(kg, old.value) == []
@@ -151,7 +151,7 @@ def test_backup_prunes_like_the_original(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["not JSON", "12", '"cut'])
 def test_damaged_line_of_the_paths_is_skipped(tmp_path: Path, line: str) -> None:
-    (tmp_path / FILE).write_text(f'\n"/a/b/c.csv"\n{line}', encoding="utf-8")
+    (tmp_path / "source-paths.txt").write_text(f'\n"/a/b/c.csv"\n{line}', encoding="utf-8")
     paths = SourcePaths(tmp_path)
     paths.add(["/a/d.csv", "hub:x/y/z.csv", "PUT https://x/y"])
     again = SourcePaths(tmp_path)

@@ -8,13 +8,9 @@ from typing import Annotated, Any, Final
 import typer
 
 from kg.cli import output
-from kg.cli.output import AsJson
+from kg.cli.connection import connect, find_graph, find_server
+from kg.cli.output import AsJson, DataDir
 from kg.settings import settings_for
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Data directory. Default: QUADCITE_DATA_DIR, else ./kg-data."),
-]
 
 SHOWN: Final = 20
 """Maximum problems named in the text output. --json has up to 50 of each kind."""
@@ -30,9 +26,8 @@ def backup(
     as_json: AsJson = False,
 ) -> None:
     """Copy the data directory into a new folder, with checksums, and read the copy through. A server may be running."""
-    from kg.cli import connection
 
-    with connection.connect(settings_for(data_dir)) as graph, output.progress("copying") as advance:
+    with connect(data_dir) as graph, output.progress("copying") as advance:
         done = graph.call("backup", {"target": str(target.absolute())}, advance)
     if as_json:
         output.put_json(done)
@@ -69,12 +64,9 @@ def compact(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
     Exit code 1: files remain that may contain removed text.
     """
-    from kg.cli import connection
     from kg.integrity.compaction import compact as compact_folder
 
-    folder = settings_for(data_dir).data_dir
-    if not (folder / "format.json").is_file():
-        raise connection.no_graph(folder)
+    folder = find_graph(data_dir).path
     with output.progress("compacting") as advance:
         advance(0, None, "copying the store and the index")
         done = compact_folder(folder)
@@ -143,28 +135,21 @@ def _inspect_backup(source: Path) -> dict[str, Any]:
 
 def _inspect(data_dir: Path | None, repair: bool) -> dict[str, Any]:
     """Inspect a data directory: through its server, or as it is on the disk before it is opened."""
-    from kg.cli import connection
     from kg.errors import StoreReadOnlyError
     from kg.integrity.doctor import inspect_closed, repair_files, report
     from kg.store.lock import DirectoryLock
 
-    settings = settings_for(data_dir)
-    folder = settings.data_dir
-    if not (folder / "format.json").is_file():
-        raise connection.no_graph(folder)
-    if (server := connection.find_server(folder)) is not None:
+    folder = find_graph(data_dir).path
+    if (server := find_server(folder)) is not None:
         with server:
             return server.call("doctor", {"repair": repair})
-    lock = DirectoryLock(folder, bare=True, reads=True)
-    try:
+    with DirectoryLock(folder, bare=True, reads=True):
         found = inspect_closed(folder)
         repaired, left = repair_files(folder, found) if repair else ([], found)
-    finally:
-        lock.release()
     if left.is_damaged and not repaired:
         return report(left.problems, dict(left.counts))
     try:
-        with connection.connect(settings) as graph:
+        with connect(data_dir) as graph:
             document = graph.call("doctor", {"read": repair, "repair": repair})
     except StoreReadOnlyError:
         if repair:

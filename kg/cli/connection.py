@@ -10,7 +10,6 @@ import json
 import math
 import os
 import shutil
-import socket
 import time
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -19,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 from kg import interruption
 from kg.errors import QuadciteError, StoreError, StoreLockedError, UpstreamError
+from kg.settings import settings_for
 
 if TYPE_CHECKING:
     import httpx
 
+    from kg.data_directory import DataDirectory
     from kg.knowledge_graph import KnowledgeGraph
-    from kg.settings import Settings
-    from kg.store.lock import Holder
     from kg.tools.calls import Command
 
 Advance = Callable[[int, int | None, str], None]
@@ -188,12 +187,8 @@ def _parse_error(fields: Mapping[str, Any]) -> QuadciteError:
 
 
 @contextmanager
-def connect(
-    settings: Settings,
-    *,
-    create: bool = False,
-) -> Iterator[Connection]:
-    """Connect to the graph in the data directory of `settings`: through the server that holds it, else by opening it.
+def connect(data_dir: Path | None, *, create: bool = False) -> Iterator[Connection]:
+    """Connect to the graph in a data directory: through the server that holds it, else by opening it.
 
     Without `create`, a directory without a graph is an error, so that a mistyped name makes no empty one, and one that
     cannot be written is only read. A directory that is created and gets no graph and no rejected record is removed.
@@ -203,21 +198,22 @@ def connect(
     from kg.knowledge_graph import KnowledgeGraph
     from kg.tools.sparql.local_services import expand_services
 
-    data_dir = settings.data_dir
-    is_new = not (data_dir / "format.json").is_file()
-    before = {data_dir, *data_dir.iterdir()} if is_new and data_dir.is_dir() else set()
+    settings = settings_for(data_dir)
+    folder = settings.data_dir
+    is_new = not settings.directory.format.is_file()
+    before = {folder, *folder.iterdir()} if is_new and folder.is_dir() else set()
     unused: int | None = None
     if not create and is_new:
-        raise no_graph(data_dir)
+        raise no_graph(folder)
     end = time.monotonic() + STARTING_S
     while True:  # a server can start or stop between the two attempts
-        served = find_server(data_dir)
+        served = find_server(folder)
         if served is not None:
             with served:
                 yield served
             return
         try:
-            kg = KnowledgeGraph.open(data_dir, settings, reads=not create)
+            kg = KnowledgeGraph.open(folder, settings, reads=not create)
         except StoreLockedError:
             if time.monotonic() >= end:
                 raise
@@ -230,31 +226,35 @@ def connect(
                 finally:
                     interruption.disarm()
                     counted = kg.store.statistics()
-                    if is_new and not counted.graphs and not any(data_dir.glob("quarantine/*")):
+                    if is_new and not counted.graphs and not any(settings.directory.quarantine.glob("*")):
                         unused = counted.generation
         finally:
             if unused is not None:
-                _remove_unused(data_dir, unused, before)
+                _remove_unused(settings.directory, unused, before)
         return
 
 
-def _remove_unused(data_dir: Path, generation: int, before: Collection[Path]) -> None:
+def _remove_unused(directory: DataDirectory, generation: int, before: Collection[Path]) -> None:
     """Remove a data directory as it was closed at `generation`, except files that existed `before` its creation."""
-    from kg.store.engine import STORE
     from kg.store.lock import DirectoryLock
     from kg.store.write_ahead_log import read_acknowledged
 
-    with suppress(StoreError):  # another process has it now
-        lock = DirectoryLock(data_dir, bare=True)
-        try:
-            if read_acknowledged(data_dir / STORE) != generation:
-                return
-            for path in sorted(set(data_dir.iterdir()) - set(before)):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-            if data_dir not in before:
-                data_dir.rmdir()
-        finally:
-            lock.release()
+    data_dir = directory.path
+    with suppress(StoreError), DirectoryLock(data_dir, bare=True):  # unless another process has it now
+        if read_acknowledged(directory.store) != generation:
+            return
+        for path in sorted(set(data_dir.iterdir()) - set(before)):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if data_dir not in before:
+            data_dir.rmdir()
+
+
+def find_graph(data_dir: Path | None) -> DataDirectory:
+    """Find a data directory that has a graph, without opening it. Raises StoreError without one."""
+    directory = settings_for(data_dir).directory
+    if not directory.format.is_file():
+        raise no_graph(directory.path)
+    return directory
 
 
 def no_graph(data_dir: Path) -> StoreError:
@@ -277,12 +277,10 @@ def _get_command(name: str) -> Command:
 def find_server(data_dir: Path) -> ServerConnection | None:
     """Connect to the server on this machine that holds `data_dir`; None if there is none."""
     from kg.server.auth import read_token
-    from kg.store.lock import find_holder
+    from kg.store.lock import find_address
 
-    who: Holder | None = find_holder(data_dir)
-    if who is None or who.address is None or who.host != socket.gethostname():
-        return None
-    return ServerConnection(who.address, read_token(data_dir))
+    address = find_address(data_dir)
+    return None if address is None else ServerConnection(address, read_token(data_dir))
 
 
 def resolve_for_server(path: str) -> str:

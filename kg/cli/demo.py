@@ -27,7 +27,7 @@ from fastmcp.exceptions import FastMCPError, McpError
 from kg import bundle, interruption
 from kg.cli.output import put
 from kg.errors import QuadciteError, UpstreamError
-from kg.store.lock import find_holder
+from kg.store.lock import find_address
 from kg.vocabulary import slug_of
 
 START_TIMEOUT_S: Final = 120.0
@@ -230,12 +230,12 @@ def server(data_dir: Path) -> Iterator[str]:
     ):
         try:
             deadline = time.monotonic() + START_TIMEOUT_S
-            while (who := find_holder(data_dir)) is None or who.address is None:
+            while (address := find_address(data_dir)) is None:
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise QuadciteError(f"The server did not start within {START_TIMEOUT_S:.0f} s, or ended at once.")
                 time.sleep(0.05)
-            put(f"   {who.address}")
-            yield who.address
+            put(f"   {address}")
+            yield address
         except (QuadciteError, httpx.HTTPError) as error:
             log.seek(0)
             raise QuadciteError(f"{error}\nLog of the server:\n{log.read()}") from error

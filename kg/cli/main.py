@@ -10,8 +10,9 @@ import logging
 import math
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -19,7 +20,8 @@ import typer
 
 from kg import __version__, interruption
 from kg.cli import backups, docs, models, output, quarantine, summaries, validate
-from kg.cli.output import AsJson
+from kg.cli.connection import connect, resolve_for_server
+from kg.cli.output import AsJson, DataDir
 from kg.errors import IndexUnavailableError
 from kg.settings import settings_for
 from kg.text import list_first, list_or, to_single_line
@@ -27,8 +29,6 @@ from kg.tools.mounts import NAMES
 from loaders.load_options import EARLIER_NAMES, OPTIONS, SOURCES
 
 if TYPE_CHECKING:
-    from kg.cli.connection import Connection
-
     Source: TypeAlias = str
     Mount: TypeAlias = str
 else:  # choices, which a shell completes
@@ -46,11 +46,6 @@ app.add_typer(models.app, name="models")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(summaries.app, name="summaries")
 app.command("docs", epilog=output.examples("kg docs climate"))(docs.docs)
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Data directory. Default: QUADCITE_DATA_DIR, else ./kg-data."),
-]
 
 
 class Domain(StrEnum):
@@ -87,17 +82,6 @@ def _root(
 ) -> None:
     logging.basicConfig(handlers=[output.Lines()], level=logging.WARNING, format="kg: %(message)s")
     logging.getLogger("loaders").setLevel(logging.INFO)
-
-
-def _connect(
-    data_dir: Path | None,
-    *,
-    create: bool = False,
-) -> AbstractContextManager[Connection]:
-    """Connect to the graph in a data directory (`kg.cli.connection.connect`)."""
-    from kg.cli import connection
-
-    return connection.connect(settings_for(data_dir), create=create)
 
 
 @app.command(
@@ -140,10 +124,9 @@ def load(
     **options: str | None,
 ) -> None:
     """Load a source. Records are validated, committed and indexed; unchanged records are skipped."""
-    from kg.cli.connection import resolve_for_server
     from loaders.pipeline import SHOWN_WARNINGS
 
-    with _connect(data_dir, create=True) as graph, output.progress(f"loading {source}") as advance:
+    with connect(data_dir, create=True) as graph, output.progress(f"loading {source}") as advance:
         places = paths if graph.local else [resolve_for_server(path) for path in paths]
         asked = {"source": source, "paths": places, "prune": prune, "wait": wait, "replace_newer": replace_newer}
         given = {name: value for name, value in options.items() if value is not None}
@@ -208,10 +191,7 @@ def watch(
     """
     from kg.cli.watching import show_changes
 
-    def connect() -> AbstractContextManager[Connection]:
-        return _connect(data_dir, create=True)
-
-    show_changes(connect, folder, collection, as_json=as_json)
+    show_changes(partial(connect, data_dir, create=True), folder, collection, as_json=as_json)
 
 
 @app.command(
@@ -273,7 +253,7 @@ def search(
         "language": language or [],
         "corpus_type": corpus_type or [],
     }
-    with _connect(data_dir) as graph, output.progress("indexing") as advance:
+    with connect(data_dir) as graph, output.progress("indexing") as advance:
         if graph.local:
             # After a crash, or in a restored backup, the index differs from the store. A server repairs it by itself.
             with suppress(IndexUnavailableError):  # a note of the answer reports it
@@ -338,7 +318,7 @@ def query(
     limit_s = settings_for(data_dir).query_timeout_s if timeout is None else timeout or math.inf
 
     text = _query_text(sparql, file)
-    with _connect(data_dir) as graph:
+    with connect(data_dir) as graph:
         results.write_result(graph, text, form.value if form else None, limit_s)
         if trace is not None:
             results.show_traces(graph, text, trace)
@@ -362,7 +342,7 @@ def _query_text(sparql: str | None, file: str | None) -> str:
 @output.reported
 def status(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show counts of the data directory and the state of its search index."""
-    with _connect(data_dir) as graph, output.progress("counting") as advance:
+    with connect(data_dir) as graph, output.progress("counting") as advance:
         document = graph.call("store_status", {}, advance)
     output.answer(document, as_json)
 
@@ -398,7 +378,7 @@ def why(
         arguments: dict[str, object] = {"triple": [str(term) for term in terms]}
     else:
         arguments = {"iri": parse_node(iri or "").value}
-    with _connect(data_dir) as graph, output.progress("querying") as advance:
+    with connect(data_dir) as graph, output.progress("querying") as advance:
         found = graph.call("why", arguments, advance)
     if as_json:
         output.put_json({"explanations": found["explanations"]})
@@ -456,7 +436,7 @@ def review(
     if claim is None:
         chosen = {"kind": kind, "municipality": municipality, "state": state, "status": status}
         page = {"min_confidence": least, "max_confidence": most, "limit": limit, "offset": offset}
-        with _connect(data_dir) as graph, output.progress("listing") as advance:
+        with connect(data_dir) as graph, output.progress("listing") as advance:
             listed = graph.call("list_claims", {**chosen, **page, "detail": "full", "max_tokens": 50_000}, advance)
         if as_json:
             output.put_json(listed)
@@ -471,7 +451,7 @@ def review(
         output.say(f"kg: {listed['total']:,} claims are {status}.")
         return
     arguments = {"claim": claim, "verdict": verdict, "by": output.user_name()}
-    with _connect(data_dir) as graph, output.progress("reviewing") as advance:
+    with connect(data_dir) as graph, output.progress("reviewing") as advance:
         done = graph.call("review", arguments, advance)
     if as_json:
         output.put_json(done)
@@ -501,7 +481,7 @@ def align(
 
     Proposals never become edges without a review: see kg review. Needs an embedding model.
     """
-    with _connect(data_dir) as graph, output.progress("comparing names") as advance:
+    with connect(data_dir) as graph, output.progress("comparing names") as advance:
         document = graph.call("align", {"least": least}, advance)
     if as_json:
         output.put_json(document)
@@ -542,7 +522,7 @@ def extract(
         "municipality": municipality, "state": state, "mode": mode, "again": again, "questions": questions,
         "minutes": minutes,
     }  # fmt: skip
-    with _connect(data_dir) as graph, output.progress("reading") as advance:
+    with connect(data_dir) as graph, output.progress("reading") as advance:
         document = graph.call("extract", arguments, advance)
     if as_json:
         output.put_json(document)
@@ -568,7 +548,7 @@ def reindex(
     as_json: AsJson = False,
 ) -> None:
     """Update the search index from the store. Then build missing embeddings."""
-    with _connect(data_dir) as graph, output.progress("indexing") as advance:
+    with connect(data_dir) as graph, output.progress("indexing") as advance:
         document = graph.call("reindex", {"full": full}, advance)
     output.answer(document, as_json)
 
@@ -581,7 +561,7 @@ def find_mentions(
     as_json: AsJson = False,
 ) -> None:
     """Find mentions of concepts in texts. Every load does so; this command resumes an interrupted search."""
-    with _connect(data_dir) as graph, output.progress("finding mentions") as advance:
+    with connect(data_dir) as graph, output.progress("finding mentions") as advance:
         document = graph.call("mentions", {"full": full}, advance)
     if as_json:
         output.put_json(document)
@@ -602,7 +582,7 @@ def derive(
     as_json: AsJson = False,
 ) -> None:
     """Compute derived graphs that are due. Every load does so; `kg status` lists them."""
-    with _connect(data_dir) as graph, output.progress("deriving") as advance:
+    with connect(data_dir) as graph, output.progress("deriving") as advance:
         document = graph.call("derive", {"name": name, "full": full}, advance)
     output.answer(document, as_json)
 
@@ -652,7 +632,7 @@ def serve(
     gc.freeze()
     gc.enable()
     chosen = settings_for(data_dir)
-    if not (chosen.data_dir / "format.json").is_file():
+    if not chosen.directory.format.is_file():
         output.say(
             f"kg: No knowledge graph in {chosen.data_dir}. Serving an empty one. "
             "Load data with `kg load climate PATH`: the command uses this server."

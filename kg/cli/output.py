@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn, ParamSpec, get_type_hints
 
 import typer
@@ -34,6 +35,10 @@ FAILURE: Final = 1
 USAGE: Final = 2
 SOME_REJECTED: Final = 3
 
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", help="Data directory. Default: QUADCITE_DATA_DIR, else ./kg-data."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 P = ParamSpec("P")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from kg.cli import output
-from kg.cli.output import AsJson
-from kg.settings import settings_for
+from kg.cli.connection import connect, find_graph, resolve_for_server
+from kg.cli.output import AsJson, DataDir
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,10 +23,6 @@ SHOWN_ROWS: Final = 5
 SHOWN_CHARACTERS: Final = 200
 """Maximum rows of a record, and characters of a cell, in the text output. --json has all."""
 
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Data directory. Default: QUADCITE_DATA_DIR, else ./kg-data."),
-]
 Ids = Annotated[
     list[str] | None, typer.Argument(metavar="ID", help="Ids from `kg quarantine list`, or prefixes of them.")
 ]
@@ -34,13 +30,9 @@ Ids = Annotated[
 
 def _open_quarantine(data_dir: Path | None) -> Quarantine:
     """Open the quarantine folder. It is read without the store, which another process may hold."""
-    from kg.cli.connection import no_graph
     from loaders.quarantine import Quarantine
 
-    folder = settings_for(data_dir).data_dir
-    if not (folder / "format.json").is_file():
-        raise no_graph(folder)
-    return Quarantine(folder)
+    return Quarantine(find_graph(data_dir).quarantine)
 
 
 def _report_damaged(damaged: Mapping[str, str]) -> None:
@@ -257,13 +249,11 @@ def retry(
     as_json: AsJson = False,
 ) -> None:
     """Map and validate records again. Valid records are committed as by a load; the others stay, with the reason."""
-    from kg.cli import connection
-    from kg.cli.connection import resolve_for_server
     from loaders.quarantine_retry import QUARANTINED
 
     _require_choice(ids, every)
     with (
-        connection.connect(settings_for(data_dir)) as graph,
+        connect(data_dir) as graph,
         output.progress("retrying") as advance,
     ):
         place = file if file is None or graph.local else resolve_for_server(file)
@@ -293,7 +283,6 @@ def drop(
     as_json: AsJson = False,
 ) -> None:
     """Delete records from quarantine. A load that rejects them again adds them again."""
-    from kg.cli import connection
     from loaders.quarantine import resolve_ids, short_ids
 
     _require_choice(ids, every)
@@ -311,7 +300,7 @@ def drop(
             output.say("kg: No record was dropped.")
             return
     with (
-        connection.connect(settings_for(data_dir)) as graph,
+        connect(data_dir) as graph,
         output.progress("dropping") as advance,
     ):
         done = graph.call("quarantine_drop", {"ids": None if every else ids}, advance)

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import typer
 
 from kg.cli import output
-from kg.cli.output import AsJson
-from kg.settings import settings_for
+from kg.cli.connection import connect
+from kg.cli.output import AsJson, DataDir
 
 app = typer.Typer(help="Build and count the summaries of municipal codes.", no_args_is_help=True)
 
 SHOWN: Final = 10
 """Maximum sections named in the text output. --json has all."""
-
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="Data directory. Default: QUADCITE_DATA_DIR, else ./kg-data."),
-]
 
 
 @app.command("build")
@@ -44,9 +38,8 @@ def build(
     as_json: AsJson = False,
 ) -> None:
     """Build missing and stale summaries of a code. An interrupted build can be resumed."""
-    from kg.cli import connection
 
-    with connection.connect(settings_for(data_dir)) as graph, output.progress("summarizing") as advance:
+    with connect(data_dir) as graph, output.progress("summarizing") as advance:
         arguments = {"municipality": municipality, "state": state, "root": root, "mode": mode, "again": again}
         done = graph.call("summaries_build", arguments, advance)
     if as_json:
@@ -77,11 +70,10 @@ def status(
     as_json: AsJson = False,
 ) -> None:
     """Count the summaries of codes by state and by model. States: current, stale, missing, empty, circular."""
-    from kg.cli import connection
 
     if (municipality is None) != (state is None):
         raise typer.BadParameter("Give a municipality with its state, or no argument.", param_hint="STATE")
-    with connection.connect(settings_for(data_dir)) as graph, output.progress("counting") as advance:
+    with connect(data_dir) as graph, output.progress("counting") as advance:
         done = graph.call("summaries_status", {"municipality": municipality, "state": state}, advance)
     if as_json:
         output.put_json(done)

@@ -15,6 +15,7 @@ import typer
 
 from kg import interruption
 from kg.cli import output as console
+from kg.cli.connection import connect
 from kg.settings import settings_for
 
 if TYPE_CHECKING:
@@ -347,14 +348,13 @@ def _open_store(
     """Validate a checkpoint of a data directory in this process, even while a server uses the directory."""
     from pyoxigraph import Store
 
-    from kg.cli import connection
     from kg.provenance.source_paths import SourcePaths
     from kg.shacl.rdf_files import expand_paths, open_document
     from kg.tools.shacl.source_locations import Locator
 
     settings = settings_for(data_dir)
     own = _parse_shapes([open_document(name) for name in expand_paths(shapes)]) if shapes else None
-    with connection.connect(settings) as reached, reached.snapshot() as folder:
+    with connect(data_dir) as reached, reached.snapshot() as folder:
         store = Store.read_only(str(folder))
         name = _find_graph(store, graph) if graph is not None else None
         if own is None and suite != "dataset":

@@ -20,11 +20,12 @@ from typing import Final, Self
 
 from pyoxigraph import NamedNode
 
+from kg.data_directory import DataDirectory
 from kg.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-FILE: Final = "derivations.sqlite"
+FILE: Final = DataDirectory.derivations.name
 FORMER: Final = ("mentions", "entities", "citations")
 """Folders with the state that earlier versions kept, which are removed."""
 _DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg import __version__
+from kg.data_directory import DataDirectory
 from kg.errors import (
     ConflictError,
     IndexUnavailableError,
@@ -27,20 +28,13 @@ from kg.integrity import checksums
 from kg.integrity.checksums import FileSum
 from kg.integrity.inspection import Inspection, Problem, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import source_paths
-from kg.store.lock import REPLACED, RESTORING, DirectoryLock, require_known_version, sync_folder
+from kg.store.lock import DirectoryLock, require_known_version, sync_folder
 from kg.text import join_first
-
-_FORMAT: Final = "format.json"
-_PARTS: Final = ("store", "index", "quarantine", source_paths.FILE)
-"""The content of a backup in addition to the version file."""
 
 _CORRUPTION: Final = "Corruption:"
 """How a message of the engine about a damaged block begins."""
 
 _SHOWN: Final = 3
-_KNOWN: Final = "backups.jsonl"
-"""File of a data directory with the places of its backups."""
 
 
 def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
@@ -57,7 +51,7 @@ def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
         with _reserve(folder) as partial:
             counted = kg.store.statistics()
             with kg.store.snapshot(counted.generation) as snapshot:
-                sums = _copy_parts(data_dir, snapshot.path, partial)
+                sums = _copy_parts(kg.settings.directory, snapshot.path, partial)
             has_index = _copy_index(kg, partial, sums)
             inspection = _verify_copy(partial, sums)
             about = {
@@ -70,7 +64,7 @@ def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
             os.sync()  # all files are on the disk before the copy gets its name
             partial.rename(folder)
             sync_folder(folder.parent)
-            _remember(data_dir, folder, about["written"])
+            _remember(kg.settings.directory, folder, about["written"])
     except StoreError as error:
         if isinstance(error, StoreDamagedError) or _CORRUPTION not in str(error):
             raise
@@ -87,21 +81,21 @@ def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
     }
 
 
-def _remember(data_dir: Path, folder: Path, written: str) -> None:
+def _remember(directory: DataDirectory, folder: Path, written: str) -> None:
     """Record where a backup is, for `kg compact` to name it. On a disk that cannot be written it stays unknown."""
-    with suppress(OSError), (data_dir / _KNOWN).open("a", encoding="utf-8") as file:
+    with suppress(OSError), directory.backups.open("a", encoding="utf-8") as file:
         file.write(json.dumps({"target": str(folder.resolve()), "written": written}) + "\n")
 
 
-def list_known_backups(data_dir: Path) -> list[dict[str, str]]:
+def list_known_backups(directory: DataDirectory) -> list[dict[str, str]]:
     """List the backups of a data directory that are still where they were written, the oldest first."""
     found: dict[str, dict[str, str]] = {}
     with suppress(FileNotFoundError):
-        for line in (data_dir / _KNOWN).read_text(encoding="utf-8").splitlines():
+        for line in directory.backups.read_text(encoding="utf-8").splitlines():
             with suppress(ValueError, KeyError, TypeError):  # a line that a crash has cut
                 each = json.loads(line)
                 found[str(each["target"])] = {"target": str(each["target"]), "written": str(each["written"])}
-    return [each for target, each in found.items() if (Path(target) / _FORMAT).is_file()]
+    return [each for target, each in found.items() if DataDirectory(Path(target)).format.is_file()]
 
 
 @contextmanager
@@ -139,21 +133,23 @@ def _reserve(folder: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def _copy_parts(data_dir: Path, store: Path, partial: Path) -> dict[str, FileSum]:
-    sums = {f"store/{name}": each for name, each in checksums.copy_folder(store, partial / "store").items()}
-    if (data_dir / "quarantine").is_dir():
-        copied = checksums.copy_folder(data_dir / "quarantine", partial / "quarantine")
-        sums |= {f"quarantine/{name}": each for name, each in copied.items()}
-    for name in (_FORMAT, source_paths.FILE):
-        if (data_dir / name).exists():
-            shutil.copy2(data_dir / name, partial)
-            sums[name] = checksums.compute(partial / name)
+def _copy_parts(directory: DataDirectory, store: Path, partial: Path) -> dict[str, FileSum]:
+    """Copy the content but for the index, with the checkpoint `store` as the store; return the checksums."""
+    sums: dict[str, FileSum] = {}
+    for path in directory.find("content"):
+        target = partial / path.name
+        if path.is_file():
+            shutil.copy2(path, target)
+            sums[path.name] = checksums.compute(target)
+        elif path != directory.index:
+            copied = checksums.copy_folder(store if path == directory.store else path, target)
+            sums |= {f"{path.name}/{name}": each for name, each in copied.items()}
     return sums
 
 
 def _copy_index(kg: KnowledgeGraph, partial: Path, sums: dict[str, FileSum]) -> bool:
     """Copy the index and add its checksums; return whether it could be copied."""
-    target = partial / "index"
+    target = DataDirectory(partial).index
     try:
         read = kg.search.copy(target)
     except IndexUnavailableError:
@@ -171,7 +167,7 @@ def _verify_copy(partial: Path, sums: dict[str, FileSum]) -> Inspection:
         raise StoreDamagedError(
             f"The copy differs from its source, in {join_first(differing, _SHOWN)}. Check the disk of the backup."
         )
-    inspection = inspect_store(partial / "store", data_dir=partial, content=False)
+    inspection = inspect_store(DataDirectory(partial), content=False)
     if inspection.problems:
         raise StoreDamagedError(
             f"No backup was written: the store is damaged. {_describe(inspection.problems)} `kg doctor` names all of "
@@ -191,12 +187,19 @@ def inspect_backup(folder: Path, *, content: bool = True) -> Inspection:
 
     Raises InvalidInputError if it is not a backup, and StoreVersionError if a newer version of Quadcite wrote it.
     """
-    if not (folder / _FORMAT).is_file() or not (folder / "store").is_dir():
-        raise InvalidInputError(f"{folder} is not a backup: it has no {_FORMAT} or no store.")
+    copy = DataDirectory(folder)
+    if not copy.format.is_file() or not copy.store.is_dir():
+        raise InvalidInputError(f"{folder} is not a backup: it has no {copy.format.name} or no store.")
     differing = checksums.verify(folder)
-    problems = [*_find_links(folder), *_find_version_problem(folder)]
+    problems = _find_links(folder)
+    try:
+        require_known_version(folder)
+    except StoreVersionError:
+        raise
+    except StoreError as error:
+        problems.append(Problem("file", copy.format.name, str(error)))
     problems += [Problem("file", name, message) for name, message in differing or ()]
-    found = inspect_store(folder / "store", data_dir=folder, content=content)
+    found = inspect_store(copy, content=content)
     counts = {**found.counts, "checksums": "none" if differing is None else "verified" if not differing else "differ"}
     return Inspection([*problems, *found.problems], counts)
 
@@ -207,16 +210,6 @@ def _find_links(folder: Path) -> list[Problem]:
     return [Problem("file", name, "It is a symbolic link, and a backup has none.") for name in links]
 
 
-def _find_version_problem(folder: Path) -> list[Problem]:
-    try:
-        require_known_version(folder)
-    except StoreVersionError:
-        raise
-    except StoreError as error:
-        return [Problem("file", _FORMAT, str(error))]
-    return []
-
-
 def restore_backup(backup: Path, data_dir: Path, *, replace: bool = False) -> dict[str, Any]:
     """Copy a backup into `data_dir`, which is empty unless `replace`, after verifying it.
 
@@ -224,7 +217,7 @@ def restore_backup(backup: Path, data_dir: Path, *, replace: bool = False) -> di
     restore then completes it. Raises StoreDamagedError for a damaged backup, ConflictError without `replace`, and
     StoreLockedError while another process has `data_dir` open.
     """
-    started = time.monotonic()
+    started, directory = time.monotonic(), DataDirectory(data_dir)
     here, there = backup.resolve(), data_dir.resolve()
     if here.is_relative_to(there) or there.is_relative_to(here):
         raise InvalidInputError(f"{backup} and {data_dir} contain one another. Move the backup elsewhere first.")
@@ -234,39 +227,25 @@ def restore_backup(backup: Path, data_dir: Path, *, replace: bool = False) -> di
             f"{backup} is damaged, and nothing was restored. {_describe(inspection.problems)} Use another backup."
         )
     try:
-        with _locked(data_dir, replace):
-            _copy_into(backup, data_dir)
+        with DirectoryLock(data_dir, bare=True):
+            _copy_into(backup, directory, replace)
     except OSError as error:
         raise QuadciteError(f"Cannot restore into {data_dir}: {error.strerror or error}.") from error
     return {
         "data_dir": str(data_dir),
         "quads": inspection.counts["quads"],
         "checksums": inspection.counts["checksums"],
-        "index": (data_dir / "index").is_dir(),
+        "index": directory.index.is_dir(),
         "seconds": round(time.monotonic() - started, 1),
     }
 
 
-@contextmanager
-def _locked(data_dir: Path, replace: bool) -> Iterator[None]:
-    """Hold the lock of a directory that may be restored into."""
-    lock = DirectoryLock(data_dir, bare=True)
-    try:
-        interrupted = (data_dir / RESTORING).exists() and not (data_dir / _FORMAT).exists()
-        present = sorted(
-            entry.name for entry in data_dir.iterdir() if entry.name not in ("lock", RESTORING, REPLACED, "lost+found")
-        )
-        if present and not replace and not interrupted:
-            raise ConflictError(
-                f"{data_dir} is not empty. To replace all that it contains by the backup, add --replace."
-            )
-        yield
-    finally:
-        lock.release()
-
-
-def _copy_into(backup: Path, data_dir: Path) -> None:
-    incoming, outgoing = data_dir / RESTORING, data_dir / REPLACED
+def _copy_into(backup: Path, directory: DataDirectory, replace: bool) -> None:
+    data_dir = directory.path
+    interrupted = directory.restoring.exists() and not directory.format.exists()
+    if directory.find_replaceable() and not replace and not interrupted:
+        raise ConflictError(f"{data_dir} is not empty. To replace all that it contains by the backup, add --replace.")
+    incoming, outgoing = directory.restoring, directory.replaced
     shutil.rmtree(incoming, ignore_errors=True)
     try:
         incoming.mkdir()
@@ -280,14 +259,12 @@ def _copy_into(backup: Path, data_dir: Path) -> None:
         raise
     outgoing.mkdir(exist_ok=True)
     # From here on the directory is not a data directory, until the version file is there again.
-    for entry in sorted(data_dir.iterdir(), key=lambda entry: entry.name != _FORMAT):
-        if entry.name not in ("lock", RESTORING, REPLACED, "lost+found"):
-            _move(entry, outgoing)
-            sync_folder(data_dir)
-    for name in (*_PARTS, _FORMAT):
-        if (incoming / "copy" / name).exists():
-            _move(incoming / "copy" / name, data_dir)
-            sync_folder(data_dir)
+    for path in directory.find_replaceable():
+        _move(path, outgoing)
+        sync_folder(data_dir)
+    for part in DataDirectory(incoming / "copy").find("content"):
+        _move(part, data_dir)
+        sync_folder(data_dir)
     shutil.rmtree(incoming)
     shutil.rmtree(outgoing)
 

@@ -7,13 +7,10 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from kg.data_directory import DataDirectory
 from kg.files import copy_with_holes, write_file
-from kg.store.lock import CHECKSUMS
-
-_VERSION: Final = 1
-_READ_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,19 +24,15 @@ class FileSum:
 def list_files(folder: Path) -> Iterator[Path]:
     """Yield the files below `folder`, except the checksums and the lock, in the order of their names."""
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and path not in (folder / CHECKSUMS, folder / "lock"):
+        if path.is_file() and path not in (DataDirectory(folder).checksums, DataDirectory(folder).lock):
             yield path
 
 
 def compute(path: Path) -> FileSum:
     """Read a file and compute its checksum."""
-    digest = hashlib.sha256()
-    size = 0
     with path.open("rb") as file:
-        while piece := file.read(_READ_BYTES):
-            digest.update(piece)
-            size += len(piece)
-    return FileSum(size, digest.hexdigest())
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return FileSum(file.tell(), digest)
 
 
 def copy_folder(source: Path, target: Path) -> dict[str, FileSum]:
@@ -57,8 +50,8 @@ def copy_folder(source: Path, target: Path) -> dict[str, FileSum]:
 def record(folder: Path, sums: Mapping[str, FileSum], about: Mapping[str, Any]) -> None:
     """Write the checksums of the files of `folder`, with other facts about the backup."""
     files = {name: asdict(each) for name, each in sorted(sums.items())}
-    text = json.dumps({"version": _VERSION, **about, "files": files}, indent=1)
-    write_file(folder / CHECKSUMS, text, sync=True)
+    text = json.dumps({"version": DataDirectory.checksums.version, **about, "files": files}, indent=1)
+    write_file(DataDirectory(folder).checksums, text, sync=True)
 
 
 def verify(folder: Path) -> list[tuple[str, str]] | None:
@@ -66,14 +59,14 @@ def verify(folder: Path) -> list[tuple[str, str]] | None:
 
     Returns the files that differ, each with the difference; None if nothing is recorded.
     """
-    path = folder / CHECKSUMS
+    path = DataDirectory(folder).checksums
     try:
         recorded = json.loads(path.read_bytes())["files"]
         sums = {str(name): FileSum(int(each["bytes"]), str(each["sha256"])) for name, each in recorded.items()}
     except FileNotFoundError:
         return None
     except (OSError, ValueError, ArithmeticError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        return [(CHECKSUMS, f"The list of checksums cannot be read: {error}.")]
+        return [(path.name, f"The list of checksums cannot be read: {error}.")]
     problems = []
     present = {found.relative_to(folder).as_posix() for found in list_files(folder)}
     for name, wanted in sums.items():

@@ -6,7 +6,6 @@ exist. So both are copied into new files, and the old ones are removed.
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import time
@@ -16,6 +15,7 @@ from typing import Any, Final
 
 import pyoxigraph
 
+from kg.data_directory import DataDirectory
 from kg.errors import StoreDamagedError, StoreError, StoreLockedError
 from kg.files import measure_disk
 from kg.integrity.backups import list_known_backups
@@ -23,17 +23,12 @@ from kg.integrity.inspection import copy_store, inspect_logs
 from kg.interruption import sweep_temporary_folders
 from kg.processes import child, memory
 from kg.store.commits import load_counters
-from kg.store.engine import DAMAGED, PARTIAL, REBUILT, STORE, finish_rebuild
-from kg.store.lock import REPLACED, RESTORING, DirectoryLock, require_known_version, sync_folder
+from kg.store.engine import exchange_store, require_files
+from kg.store.lock import DirectoryLock, require_known_version, sync_folder
 from kg.store.ownership import find_invalidated_graphs
-from kg.store.write_ahead_log import list_kept_logs
 from kg.text import join_first
 from kg.vocabulary import KG
 
-CACHES: Final = ("snapshots", "fetched", "schema.json", "checked.json", RESTORING)
-"""Data that is made again when it is needed, and may be older than the store."""
-_QUARANTINE: Final = "quarantine"
-_INDEX: Final = "index"
 _SHOWN: Final = 3
 _STDERR: Final = 2
 
@@ -44,7 +39,7 @@ def compact(data_dir: Path) -> dict[str, Any]:
     A killed compaction leaves the old or the new files; run it again. Raises StoreLockedError while another process has
     the directory open, and StoreDamagedError, with nothing changed, if the store cannot be read.
     """
-    started = time.monotonic()
+    started, directory = time.monotonic(), DataDirectory(data_dir)
     require_known_version(data_dir)
     try:
         lock = DirectoryLock(data_dir, bare=True)
@@ -54,11 +49,11 @@ def compact(data_dir: Path) -> dict[str, Any]:
         ) from None
     try:
         before = measure_disk(data_dir)
-        _finish_leftovers(data_dir)
-        quads = _rewrite_store(data_dir)
+        require_files(directory, create=False)
+        quads = _rewrite_store(directory)
         stored = time.monotonic()
-        index = _rewrite_index(data_dir / _INDEX)
-        removed = [*_remove_caches(data_dir), *_sweep_quarantine(data_dir / _QUARANTINE)]
+        index = _rewrite_index(directory.index)
+        removed = [*_remove_caches(directory), *_sweep_quarantine(directory.quarantine)]
         sync_folder(data_dir)
     except OSError as error:
         raise StoreError(f"Cannot compact {data_dir}: {error.strerror or error}. Run kg compact again.") from error
@@ -73,28 +68,19 @@ def compact(data_dir: Path) -> dict[str, Any]:
         "bytes_before": before,
         "bytes_after": measure_disk(data_dir),
         "removed": removed,
-        "remains": [path.name for path in (*list_kept_logs(data_dir), *sorted(data_dir.glob(f"{DAMAGED}*")))],
-        "backups": list_known_backups(data_dir),
-        "quarantined": sum(1 for _ in (data_dir / _QUARANTINE).glob("*.json")),
+        "remains": [path.name for path in directory.find("kept")],
+        "backups": list_known_backups(directory),
+        "quarantined": sum(1 for _ in directory.quarantine.glob("*.json")),
         "store_seconds": round(stored - started, 1),
         "seconds": round(ended - started, 1),
     }
 
 
-def _finish_leftovers(data_dir: Path) -> None:
-    """Finish an exchange of the store that was killed, and remove its other folders."""
-    finish_rebuild(data_dir)
-    for leftover in (PARTIAL, REBUILT, REPLACED):
-        shutil.rmtree(data_dir / leftover, ignore_errors=True)
-    if not (data_dir / STORE / "CURRENT").exists():
-        raise StoreError(f"{data_dir / STORE} is missing or incomplete. Restore the data directory from a backup.")
-
-
-def _rewrite_store(data_dir: Path) -> int:
+def _rewrite_store(directory: DataDirectory) -> int:
     """Copy the quads into a new store, which takes the place of the old one; return their number."""
-    store, fresh, rebuilt = data_dir / STORE, data_dir / PARTIAL, data_dir / REBUILT
+    store, fresh = directory.store, directory.partial_store
     try:
-        copied = copy_store(store, fresh, data_dir=data_dir, whole=True)
+        copied = copy_store(directory, whole=True)
         if copied.problems:
             shown = join_first([problem.message.rstrip(".") for problem in copied.problems], _SHOWN)
             raise StoreDamagedError(f"The store cannot be copied, and nothing was changed: {shown}. Run `kg doctor`.")
@@ -103,14 +89,9 @@ def _rewrite_store(data_dir: Path) -> int:
             raise StoreDamagedError("The write-ahead log is damaged, and nothing was changed. Run `kg doctor`.")
         _require_ended(written)
         del written  # closes its files
-        os.sync()  # the new files are on the disk before the old ones go
-        fresh.rename(rebuilt)
-        store.rename(data_dir / REPLACED)
-        sync_folder(data_dir)
-        finish_rebuild(data_dir)
-        shutil.rmtree(data_dir / REPLACED)
+        exchange_store(directory, directory.replaced)
+        shutil.rmtree(directory.replaced)
     finally:
-        finish_rebuild(data_dir)
         shutil.rmtree(fresh, ignore_errors=True)
     quads: int = copied.counts["stored_quads"]
     return quads
@@ -142,22 +123,11 @@ def _rewrite_index(folder: Path) -> str:
     return "removed"
 
 
-def _remove_caches(data_dir: Path) -> Iterator[str]:
-    for name in CACHES:
-        path = data_dir / name
-        if path.is_dir() and not path.is_symlink():
-            if any(path.iterdir()):
-                yield name
-            shutil.rmtree(path)
-        elif path.exists():
-            path.unlink()
-            yield name
-    for path in sorted(data_dir.glob("snapshots-*")):
-        shutil.rmtree(path)
-        yield path.name
-    for path in sorted(data_dir.glob("*.partial")):
+def _remove_caches(directory: DataDirectory) -> Iterator[str]:
+    """Remove files that are written again when they are needed, and may be older than the store; yield the names."""
+    for path in directory.find("cache"):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-        yield path.name
+        yield path.relative_to(directory.path).as_posix()
 
 
 def _sweep_quarantine(folder: Path) -> Iterator[str]:

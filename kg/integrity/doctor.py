@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.data_directory import DataDirectory
 from kg.errors import IndexUnavailableError, StoreError
 from kg.integrity.inspection import (
     DAMAGE,
@@ -26,10 +25,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.shipped import INFERENCES, build_shipped_graphs
 from kg.search.index_sync import find_differences, repair_index
 from kg.sparql.terms import bind
-from kg.store.engine import DAMAGED, PARTIAL, REBUILT, STORE, finish_rebuild
+from kg.store.engine import exchange_store, finish_rebuild
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch, named_node, select, term_text
-from kg.store.write_ahead_log import judge_logs, keep_logs, list_kept_logs
+from kg.store.write_ahead_log import judge_logs, keep_logs
 from kg.vocabulary import KG, PROV_GRAPH, SHIPPED_GRAPHS
 
 _SHIPPED: Final = frozenset(graph.value for graph in SHIPPED_GRAPHS if graph not in INFERENCES)
@@ -55,22 +54,24 @@ def inspect_closed(data_dir: Path) -> Inspection:
 
     The caller has its lock. A repair that was killed is finished first.
     """
-    store = data_dir / STORE
+    directory = DataDirectory(data_dir)
+    store = directory.store
     with suppress(OSError):  # a disk that cannot be written now
-        finish_rebuild(data_dir)
+        finish_rebuild(directory)
     if not store.is_dir():
-        kept = max(data_dir.glob(f"{DAMAGED}*"), default=None)
+        kept = max(directory.find(DataDirectory.damaged_stores), default=None)
         advice = "" if kept is None else f" or rename {kept} to it and run `kg doctor --repair`"
-        return Inspection([Problem("unreadable", STORE, f"{store} is missing. Restore a backup{advice}.")])
-    found = inspect_store(store, data_dir=data_dir)
-    logs = [*inspect_logs(store, found.counts.get("generation")), *name_kept_logs(list_kept_logs(data_dir))]
+        return Inspection([Problem("unreadable", store.name, f"{store} is missing. Restore a backup{advice}.")])
+    found = inspect_store(directory)
+    kept_logs = directory.find(DataDirectory.damaged_logs)
+    logs = [*inspect_logs(store, found.counts.get("generation")), *name_kept_logs(kept_logs)]
     return Inspection([*logs, *found.problems], found.counts)
 
 
 def inspect_open(kg: KnowledgeGraph) -> Inspection:
     """Inspect a checkpoint of an open store."""
     with kg.store.snapshot(kg.store.statistics().generation) as snapshot:
-        return inspect_store(snapshot.path, data_dir=kg.settings.data_dir, work=kg.settings.data_dir / "snapshots")
+        return inspect_store(kg.settings.directory, snapshot.path)
 
 
 def compare_index(kg: KnowledgeGraph) -> list[Problem]:
@@ -96,22 +97,21 @@ def repair_files(data_dir: Path, found: Inspection) -> tuple[list[str], Inspecti
     """
     if not any(problem.kind in DAMAGE and problem.kind != "log" for problem in found.problems):
         return [], found
-    done, lost = rebuild_store(data_dir)
+    done, lost = rebuild_store(DataDirectory(data_dir))
     logs = [problem for problem in found.problems if problem.kind == "log"]
     return done, Inspection([*logs, *lost], found.counts)
 
 
-def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
+def rebuild_store(directory: DataDirectory) -> tuple[list[str], list[Problem]]:
     """Rebuild the indexes of a store from those that can be read; the old files are kept next to it.
 
     Returns the repairs, and the graphs that are lost. Call it while no process has the data directory open but this
     one has its lock. After a kill, the next start has the old store or the complete new one (`finish_rebuild`).
     """
-    fresh, rebuilt, store = data_dir / PARTIAL, data_dir / REBUILT, data_dir / STORE
-    for leftover in (fresh, rebuilt):
-        shutil.rmtree(leftover, ignore_errors=True)
+    fresh, store = directory.partial_store, directory.store
+    shutil.rmtree(fresh, ignore_errors=True)
     try:
-        copied = copy_store(store, fresh, data_dir=data_dir)
+        copied = copy_store(directory)
         if not copied.counts.get("stored_quads"):
             raise StoreError(
                 f"Nothing of {store} can be read. Restore a backup, or load the sources into a new folder."
@@ -121,15 +121,10 @@ def rebuild_store(data_dir: Path) -> tuple[list[str], list[Problem]]:
                 f"{PROV_GRAPH.value} in {store} cannot be read, so nothing explains the other graphs. Restore a "
                 "backup, or load the sources into a new folder."
             )
-        os.sync()
-        fresh.rename(rebuilt)
-        keep_logs(data_dir)
-        judge_logs(data_dir, None)
-        kept = data_dir / f"{DAMAGED}{datetime.now(UTC):%Y%m%dT%H%M%S%f}"
-        try:
-            store.rename(kept)
-        finally:
-            finish_rebuild(data_dir)
+        keep_logs(directory)
+        judge_logs(directory, None)
+        kept = directory.name_now(DataDirectory.damaged_stores)
+        exchange_store(directory, kept)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
     quads = copied.counts["stored_quads"]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from kg.data_directory import DataDirectory
 from kg.errors import QueryMemoryError, QueryTimeoutError
 from kg.files import get_folder_bytes
 from kg.integrity import copy_child, inspection_child
@@ -20,7 +21,6 @@ from kg.store.write_ahead_log import describe_loss, list_damage
 MEMORY_BYTES: Final = 2 << 30
 """Memory limit of the process that reads a store."""
 
-_WHAT: Final = "the inspection"
 _LEAST_S: Final = 300.0
 _BYTES_PER_S: Final = 100_000
 """Bytes of the store's files that are read in a second at least: some 3,000 quads."""
@@ -63,43 +63,45 @@ class Inspection:
         return any(problem.kind in DAMAGE for problem in self.problems)
 
 
-def inspect_store(folder: Path, *, data_dir: Path, content: bool = True, work: Path | None = None) -> Inspection:
-    """Read all indexes, terms, graphs and texts of the store in `folder`, and compare hashes.
+def inspect_store(directory: DataDirectory, checkpoint: Path | None = None, *, content: bool = True) -> Inspection:
+    """Read all indexes, terms, graphs and texts of a store or of a checkpoint of it, and compare hashes.
 
-    With `content`, also check the dataset shapes, such as those of provenance. `data_dir` has the paths of loaded
-    files, and `work` is where temporary files are created.
+    With `content`, also check the dataset shapes, such as those of provenance.
     """
+    folder, paths = checkpoint or directory.store, SourcePaths(directory.path)
     problems: list[Problem] = []
     for checked in (True, False) if content else (False,):
+        settings = {"store": str(folder), "content": checked}
         try:
-            found, counts = _run(folder, data_dir, checked, work)
+            with run_task(
+                "inspect",
+                b"",
+                settings,
+                _limits(folder),
+                what="the inspection",
+                folder=checkpoint and directory.snapshots,
+                module=inspection_child.__name__,
+            ) as results:
+                found, counts = read_findings(results, paths)
+                return Inspection([*problems, *found], counts)
         except (QueryMemoryError, QueryTimeoutError) as error:
             problems.append(Problem("not checked", folder.name, str(error)))
-            continue
-        return Inspection([*problems, *found], counts)
     return Inspection(problems)
-
-
-def _run(folder: Path, data_dir: Path, content: bool, work: Path | None) -> tuple[list[Problem], dict[str, Any]]:
-    settings = {"store": str(folder), "content": content}
-    with run_task(
-        "inspect", b"", settings, _limits(folder), what=_WHAT, folder=work, module=inspection_child.__name__
-    ) as results:
-        return read_findings(results, SourcePaths(data_dir))
 
 
 def _limits(folder: Path) -> Limits:
     return Limits(timeout_s=_LEAST_S + get_folder_bytes(folder) / _BYTES_PER_S, memory_bytes=MEMORY_BYTES)
 
 
-def copy_store(folder: Path, target: Path, *, data_dir: Path, whole: bool = False) -> Inspection:
-    """Copy the readable graphs of the store in `folder` into a new one. The problems are the lost graphs.
+def copy_store(directory: DataDirectory, *, whole: bool = False) -> Inspection:
+    """Copy the readable graphs of a store into a new one, the partial store. The problems are the lost graphs.
 
     With `whole`, all quads are copied as they are, and compared; any problem means that the copy is not complete.
     """
-    settings = {"store": str(folder), "target": str(target), "whole": whole}
-    with run_task("copy", b"", settings, _limits(folder), what="the copy", module=copy_child.__name__) as done:
-        problems, counts = read_findings(done, SourcePaths(data_dir))
+    settings = {"store": str(directory.store), "target": str(directory.partial_store), "whole": whole}
+    limits = _limits(directory.store)
+    with run_task("copy", b"", settings, limits, what="the copy", module=copy_child.__name__) as done:
+        problems, counts = read_findings(done, SourcePaths(directory.path))
     return Inspection(problems, counts)
 
 

@@ -89,7 +89,7 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
         return False
     named, paths = find_stored_paths(store.query)
     if named.remove:
-        SourcePaths(store.data_dir).add(paths)
+        SourcePaths(store.directory.path).add(paths)
         store.patch_provenance(named)
     for graph, infer in INFERENCES.items():
         store.refill(graph, infer)

@@ -13,18 +13,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from kg.data_directory import DataDirectory
 from kg.errors import StoreError
 from kg.provenance.load_records import is_local, mint_source
-
-FILE: Final = "source-paths.txt"
-"""Name of the file: one path for each line, as a JSON string."""
 
 
 class SourcePaths:
     """The paths by the identifier of their source. A source without a known path has only its name."""
 
     def __init__(self, data_dir: Path) -> None:
-        self._file: Final = data_dir / FILE
+        self._file: Final = DataDirectory(data_dir).source_paths
         self._known: dict[str, str] | None = None
 
     def get(self, source: str) -> str | None:

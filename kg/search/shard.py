@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import qdrant_edge as qe
 
+from kg.data_directory import DataDirectory
 from kg.files import copy_with_holes, is_unwritable, measure_disk, write_file
 from kg.processes import child
 from kg.search import analyzers, word_counts
@@ -49,7 +50,7 @@ from kg.search.word_counts import WordCounts, Words
 
 log = logging.getLogger(__name__)
 
-_VERSION = 6
+_VERSION = DataDirectory.index.version
 _LOAD_ATTEMPTS = 2
 _ROOM_BYTES = 16 << 20
 """Free space on the disk below which no shard is opened or written."""
@@ -456,7 +457,7 @@ class Shard:
             self.flush()
             self.dead_points = 0
             self._failed_at = sum(self.count_stored())
-            schema = json.dumps({"fields": self.fields, "space": self._get_space()})
+            schema = json.dumps({"fields": self.fields, "space": self.space and asdict(self.space)})
             shutil.copytree(self.folder / self._name, copy)
             self._replay = []
         try:
@@ -563,15 +564,12 @@ class Shard:
         self._write_record()
         return shard
 
-    def _get_space(self) -> dict[str, Any] | None:
-        return asdict(self.space) if self.space is not None else None
-
     def _write_record(self) -> None:
         """Record the folder of the shard, its fields and the space of its vectors, atomically."""
         record = {
             "version": _VERSION,
             "shard": self._name,
-            "space": self._get_space(),
+            "space": self.space and asdict(self.space),
             "had_space": self._had_space,
             "fields": self.fields,
             "optimized_at": self._optimized_at,

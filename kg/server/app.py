@@ -61,7 +61,7 @@ from kg.server.resources import PAGES
 from kg.server.sessions import Sessions
 from kg.settings import Settings
 from kg.shacl.process import PLACES
-from kg.store.lock import find_holder
+from kg.store.lock import find_address
 from kg.tools.mounts import MOUNTS, find_mount
 from kg.tools.schema.schema_measurement import measuring
 from kg.tools.shacl.background_validation import DatasetChecks
@@ -254,7 +254,7 @@ def serve(
     interruption.sweep_temporary_folders()
     stdio = transport == "stdio"
     path = find_mount(mount)
-    if stdio and (held_at := _find_address(data_dir)) is not None:
+    if stdio and (held_at := find_address(data_dir)) is not None:
         _build_proxy(held_at, path).run(transport="stdio", show_banner=False)
         return
     host = "127.0.0.1" if stdio else host or settings.host
@@ -313,12 +313,6 @@ def _complete_removals(kg: KnowledgeGraph, is_stopped: Callable[[], bool]) -> No
     with exclusive_load(PROGRESS.get(), is_stopped):
         # In this process: it only removes, and most servers have nothing to remove.
         dispatch.call_here(kg, "find_entities", ())
-
-
-def _find_address(data_dir: Path) -> str | None:
-    """Find the address of the server on this machine that holds `data_dir`."""
-    who = find_holder(data_dir)
-    return who.address if who is not None and who.host == socket.gethostname() else None
 
 
 def _build_proxy(address: str, path: str) -> FastMCP:

@@ -17,7 +17,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kg.actors import EVERYONE, HOLDER, TOKEN_FILE, Actor
+from kg.actors import EVERYONE, HOLDER, Actor
+from kg.data_directory import DataDirectory
 from kg.errors import StoreError, UnauthorizedError
 from kg.remote.http import is_loopback
 from kg.text import quoted
@@ -163,9 +164,9 @@ class LocalToken:
     """The secret of a running server, in a file that only its own user can read. Removed when the server ends."""
 
     def __init__(self, data_dir: Path) -> None:
-        self._path: Final = data_dir / TOKEN_FILE
+        self._path: Final = DataDirectory(data_dir).token
         self._secret: Final = secrets.token_urlsafe(32)
-        partial = data_dir / f".{TOKEN_FILE}.partial"
+        partial = self._path.with_suffix(".partial")
         try:
             partial.unlink(missing_ok=True)
             # Created with its mode and renamed when complete: nobody else can have it open, or read half of it.
@@ -189,8 +190,8 @@ class LocalToken:
         holder = self.identify(given.strip())
         if holder is None:
             raise UnauthorizedError(
-                f"Invalid token. The token is in the file {TOKEN_FILE!r} of the data directory and changes with each "
-                "start of the server."
+                f"Invalid token. The token is in the file {self._path.name!r} of the data directory and changes with "
+                "each start of the server."
             )
         return holder
 
@@ -208,6 +209,6 @@ class LocalToken:
 def read_token(data_dir: Path) -> str | None:
     """Read the token of the server that holds `data_dir`; None if there is no readable one."""
     try:
-        return (data_dir / TOKEN_FILE).read_text(encoding="ascii").strip() or None
+        return DataDirectory(data_dir).token.read_text(encoding="ascii").strip() or None
     except (OSError, UnicodeDecodeError):
         return None

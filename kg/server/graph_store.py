@@ -150,7 +150,7 @@ class _GraphStore:
             max_quads=settings.max_graph_quads,
         )
         # The next start clears this folder of leftovers of a crash.
-        folder = settings.data_dir / "snapshots"
+        folder = settings.directory.snapshots
         # A plain dataset keeps blank nodes; a payload for the graph store itself has no graph to name them by.
         graph = target.graph if target is not None and self._endpoint.union else None
 

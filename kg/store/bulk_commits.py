@@ -13,17 +13,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import chain, islice
-from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Final
 
 from pyoxigraph import NamedNode, QueryBoolean, RdfFormat, Store
 
+from kg.data_directory import DataDirectory
 from kg.files import write_file
 from kg.processes.memory import release_memory
 from kg.store.commits import Head, PreparedCommit, commit_iri
 from kg.store.difference import build_update
-from kg.store.engine import STORE
 from kg.store.lock import sync_folder
 from kg.store.write_ahead_log import WriteAheadLog
 from kg.vocabulary import PROV, PROV_GRAPH, UNCOUNTED_GRAPHS
@@ -34,11 +33,8 @@ MOST: Final = 500_000
 """Maximum number of quads: of more than a million, the engine takes over some table files before others."""
 MOST_REMOVED: Final = 1_000
 
-_UNFINISHED: Final = "unfinished-commit.json"
 _TABLES: Final = "bulk-*.sst"
 """Table files that the engine writes, until it takes them over."""
-_TEXT: Final = "bulk-commit-"
-"""Prefix of the file with the quads that the engine reads, until it has written table files of them."""
 _DESCRIBING: Final = UNCOUNTED_GRAPHS | {PROV_GRAPH}
 """Graphs that describe content. For a moment, they have both the added quads of a commit and the removed ones."""
 _PORTION: Final = 2_048
@@ -66,7 +62,7 @@ def is_bulk(prepared: PreparedCommit) -> bool:
     return LEAST <= sum(map(len, prepared.add.values())) <= MOST
 
 
-def write_bulk(store: Store, log: WriteAheadLog, data_dir: Path, prepared: PreparedCommit) -> None:
+def write_bulk(store: Store, log: WriteAheadLog, directory: DataDirectory, prepared: PreparedCommit) -> None:
     """Write a commit for which `is_bulk` holds. It is on the disk when this returns.
 
     Raises OSError: then nothing is written, or all but what `finish_commit` does.
@@ -78,10 +74,11 @@ def write_bulk(store: Store, log: WriteAheadLog, data_dir: Path, prepared: Prepa
         for graph, statements in prepared.remove.items()
     }
     unfinished = _Unfinished(prepared.head, time, remove)
-    write_file(data_dir / _UNFINISHED, json.dumps(asdict(unfinished)), sync=True)
-    sync_folder(data_dir)
+    write_file(directory.unfinished_commit, json.dumps(asdict(unfinished)), sync=True)
+    sync_folder(directory.path)
     # The statements are those of terms of the engine, so their IRIs are valid.
-    with NamedTemporaryFile(dir=data_dir, prefix=_TEXT, suffix=".nq") as text:  # in memory it would be there twice
+    # In memory the text would be there twice.
+    with NamedTemporaryFile(dir=directory.path, prefix=DataDirectory.bulk_texts.prefix) as text:
         for part in _generate_lines(prepared.add):
             text.write(part.encode())
         text.flush()
@@ -89,27 +86,27 @@ def write_bulk(store: Store, log: WriteAheadLog, data_dir: Path, prepared: Prepa
     release_memory()
     _remove(store, unfinished)
     log.sync()
-    (data_dir / _UNFINISHED).unlink()
+    directory.unfinished_commit.unlink()
 
 
-def finish_commit(store: Store, data_dir: Path) -> None:
+def finish_commit(store: Store, directory: DataDirectory) -> None:
     """Finish the commit that was being written when the store was last closed or killed. Raises OSError."""
-    unfinished = _load(data_dir)
+    unfinished = _load(directory)
     if unfinished is not None and unfinished.is_in(store):
         _remove(store, unfinished)
         store.flush()
-    (data_dir / _UNFINISHED).unlink(missing_ok=True)
+    directory.unfinished_commit.unlink(missing_ok=True)
 
 
-def find_unfinished_head(store: Store, data_dir: Path) -> Head | None:
+def find_unfinished_head(store: Store, directory: DataDirectory) -> Head | None:
     """Find the head of a commit that is written and not finished, while the store also contains the head before it."""
-    unfinished = _load(data_dir)
+    unfinished = _load(directory)
     return unfinished.head if unfinished is not None and unfinished.is_in(store) else None
 
 
-def remove_files(data_dir: Path) -> None:
+def remove_files(directory: DataDirectory) -> None:
     """Remove the files of a commit that was killed. Call it under the lock, before the engine opens."""
-    for path in chain((data_dir / STORE).glob(_TABLES), data_dir.glob(f"{_TEXT}*")):
+    for path in chain(directory.store.glob(_TABLES), directory.find(DataDirectory.bulk_texts)):
         with suppress(OSError):  # a disk that cannot be written now
             path.unlink()
 
@@ -118,9 +115,9 @@ def _remove(store: Store, unfinished: _Unfinished) -> None:
     store.update(build_update({NamedNode(graph): gone for graph, gone in unfinished.remove.items()}, (), {}))
 
 
-def _load(data_dir: Path) -> _Unfinished | None:
+def _load(directory: DataDirectory) -> _Unfinished | None:
     try:
-        found = json.loads((data_dir / _UNFINISHED).read_bytes())
+        found = json.loads(directory.unfinished_commit.read_bytes())
     except FileNotFoundError:
         return None
     return _Unfinished(Head(**found["head"]), found["time"], found["remove"])

@@ -21,19 +21,12 @@ from typing import Final
 
 from pyoxigraph import Store
 
+from kg.data_directory import DataDirectory
 from kg.errors import StoreError
 from kg.processes.memory import keep_few_arenas
-from kg.store.lock import REPLACED, RESTORING, sync_folder
+from kg.store.lock import sync_folder
 
 _log: Final = logging.getLogger(__name__)
-
-STORE: Final = "store"
-PARTIAL: Final = "store.partial"
-"""The folder of a store that is being rebuilt."""
-REBUILT: Final = "store.rebuilt"
-"""The folder of a complete store that is about to take the place of a damaged one."""
-DAMAGED: Final = "store-damaged-"
-"""Prefix of the names of the folders of damaged stores that were replaced."""
 
 _LOCKED_S: Final = 5.0
 """Time for the other process to close its files."""
@@ -59,40 +52,52 @@ def require_space(folder: Path, quads: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
 
 
-def finish_rebuild(data_dir: Path) -> bool:
+def finish_rebuild(directory: DataDirectory) -> bool:
     """Give a rebuilt store its name if a kill came after the damaged one had lost it; return whether that was so.
 
     Call it under the lock of the data directory. Raises OSError.
     """
-    store, rebuilt = data_dir / STORE, data_dir / REBUILT
+    store, rebuilt = directory.store, directory.rebuilt_store
     if not rebuilt.is_dir():
         return False
     if store.exists():  # from which it was built, and which may have changed since
         shutil.rmtree(rebuilt, ignore_errors=True)
         return False
     rebuilt.rename(store)
-    sync_folder(data_dir)
+    sync_folder(directory.path)
     return True
 
 
-def require_files(data_dir: Path) -> None:
+def require_files(directory: DataDirectory, *, create: bool = True) -> None:
     """Finish a rebuild that was killed, and remove what killed rebuilds and restores left. Call it under the lock.
 
-    Raises StoreError if the store is missing, since the engine would create an empty one.
+    Raises StoreError if the store is missing: the engine would create an empty one, which `create` allows in a new
+    data directory.
     """
-    store = data_dir / STORE
+    store = directory.store
     with suppress(OSError):  # a disk that cannot be written now
-        if finish_rebuild(data_dir):
+        if finish_rebuild(directory):
             _log.warning("%s was rebuilt by `kg doctor --repair`, and has its name now.", store)
     # A restore that was killed before or after the exchange of the data: within it, there is no version file.
-    for leftover in (PARTIAL, RESTORING, REPLACED):
-        shutil.rmtree(data_dir / leftover, ignore_errors=True)
+    for leftover in (directory.partial_store, directory.restoring, directory.replaced):
+        shutil.rmtree(leftover, ignore_errors=True)
     # These are made after the store.
-    later = [data_dir / "snapshots", data_dir / "index", *data_dir.glob(f"{DAMAGED}*")]
-    if not (store / "CURRENT").exists() and any(path.exists() for path in later):
+    later = [directory.snapshots, directory.index, *directory.find(DataDirectory.damaged_stores)]
+    if not (store / "CURRENT").exists() and (not create or any(path.exists() for path in later)):
         raise StoreError(
             f"{store} is missing or incomplete. Restore the data directory from a backup, or create a new one."
         )
+
+
+def exchange_store(directory: DataDirectory, kept: Path) -> None:
+    """Give the rebuilt store that is in `partial_store` the place of the store, which is moved to `kept`."""
+    os.sync()  # the new files are on the disk before the old ones go
+    directory.partial_store.rename(directory.rebuilt_store)
+    try:
+        directory.store.rename(kept)
+        sync_folder(directory.path)
+    finally:
+        finish_rebuild(directory)
 
 
 def open_engine(folder: Path) -> Store:

@@ -17,32 +17,15 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
-from kg.actors import TOKEN_FILE
+from kg.data_directory import DataDirectory
 from kg.errors import StoreError, StoreLockedError, StoreReadOnlyError, StoreVersionError
-from kg.files import find_links, is_unwritable
+from kg.files import find_links, is_unwritable, write_file
 
-FORMAT_VERSION: Final = 1
-"""Format version of the data directory that this code writes, and the newest that it reads."""
-
-CHECKSUMS: Final = "checksums.json"
-"""The file of a backup with the checksums of its files. Opening the backup as a data directory makes them void."""
-
-RESTORING: Final = ".restoring"
-"""The folder of a data directory with the data of a restore in progress. Until the end there is no version file."""
-
-REPLACED: Final = ".replaced"
-"""The folder of a data directory with the replaced content, until the restore is complete."""
-
-_MODELS: Final = "models"
-"""A folder that may have links, as those of a model hub do: it is only read."""
 _LINK_DEPTH: Final = 5
 """Levels in which links are looked for: down to the files of a shard of entities, and not to their many indexes."""
-_LOCK: Final = "lock"
-_FORMAT: Final = "format.json"
 _READ_ONLY: Final = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-_IGNORED: Final = frozenset({"lost+found"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +46,7 @@ class Holder:
 def find_holder(data_dir: Path) -> Holder | None:
     """Find the holder of the lock on `data_dir`; None if it is not locked, or the holder is unknown."""
     try:
-        descriptor = os.open(data_dir / _LOCK, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(DataDirectory(data_dir).lock, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
@@ -76,6 +59,12 @@ def find_holder(data_dir: Path) -> Holder | None:
         return None
     finally:
         os.close(descriptor)
+
+
+def find_address(data_dir: Path) -> str | None:
+    """Find the address of the server on this machine that holds `data_dir`."""
+    who = find_holder(data_dir)
+    return who.address if who is not None and who.host == socket.gethostname() else None
 
 
 class DirectoryLock:
@@ -91,6 +80,8 @@ class DirectoryLock:
 
     def __init__(self, data_dir: Path, address: str | None = None, *, reads: bool = False, bare: bool = False) -> None:
         self._data_dir: Final = data_dir
+        directory = DataDirectory(data_dir)
+        self._file: Final = directory.lock
         self.problem: str | None = None
         """Why the lock file could not be written."""
         self._writable = True
@@ -102,27 +93,30 @@ class DirectoryLock:
             raise StoreError(f"{data_dir} is a file. A data directory is a folder.") from None
         except OSError as error:
             raise _unusable(data_dir, error) from error
-        if not (bare and RESTORING in found):
-            _reject_foreign_folder(data_dir, found)
-        _reject_links(data_dir)
-        if _FORMAT in found and not bare:
+        if not (bare and directory.restoring.name in found):
+            _reject_foreign_folder(directory, found)
+        _reject_links(directory)
+        has_version = directory.format.name in found
+        if has_version and not bare:
             require_known_version(data_dir)
         try:
-            self._descriptor = self._open_file(reads and _FORMAT in found)
+            self._descriptor = self._open_file(reads and has_version)
             self._take()
             self._started = datetime.now(UTC).isoformat(timespec="seconds")
             try:
                 self.announce(address)
             except OSError as error:
-                if not (reads and _FORMAT in found and is_unwritable(error)):
+                if not (reads and has_version and is_unwritable(error)):
                     raise
                 self.problem = error.strerror or str(error)
             if bare:
                 return
-            if not (data_dir / _FORMAT).exists():
-                _write_version(data_dir)
-            if CHECKSUMS in found and self._writable:
-                (data_dir / CHECKSUMS).unlink(missing_ok=True)
+            if not directory.format.exists():
+                version = json.dumps({"version": DataDirectory.format.version})
+                write_file(directory.format, version, sync=True)
+                sync_folder(data_dir)
+            if directory.checksums.name in found and self._writable:
+                directory.checksums.unlink(missing_ok=True)
         except OSError as error:
             self.release()
             raise _unusable(data_dir, error) from error
@@ -130,23 +124,28 @@ class DirectoryLock:
             self.release()
             raise
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
     def _open_file(self, reads: bool) -> int:
         """Open the lock file; with `reads` without writing if need be, or the folder if there is none."""
-        path = self._data_dir / _LOCK
         try:
-            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            return os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             if not (reads and is_unwritable(error)):
                 raise
             self._writable = False
             with suppress(FileNotFoundError):
-                return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+                return os.open(self._file, os.O_RDONLY | os.O_CLOEXEC)
             return os.open(self._data_dir, os.O_RDONLY | os.O_CLOEXEC)
 
     def _find_file(self) -> os.stat_result:
         """Find the file that others would lock: the lock file, or the folder if there is none."""
         try:
-            return os.stat(self._data_dir / _LOCK)
+            return os.stat(self._file)
         except FileNotFoundError:
             return os.stat(self._data_dir)
 
@@ -171,7 +170,7 @@ class DirectoryLock:
         who = Holder(os.getpid(), socket.gethostname(), command, self._started, address)
         text = json.dumps(asdict(who)).encode()
         if not self._writable:
-            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self._data_dir / _LOCK))
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(self._file))
         os.pwrite(self._descriptor, text, 0)
         os.ftruncate(self._descriptor, len(text))
 
@@ -194,26 +193,28 @@ def _read_holder(descriptor: int) -> Holder | None:
         return None
 
 
-def _reject_foreign_folder(data_dir: Path, found: list[str]) -> None:
-    if _FORMAT in found:
+def _reject_foreign_folder(directory: DataDirectory, found: list[str]) -> None:
+    data_dir = directory.path
+    if directory.format.name in found:
         return
-    if RESTORING in found:
+    if directory.restoring.name in found:
         raise StoreError(f"A restore into {data_dir} was interrupted. Run `kg restore` again, with the same folder.")
-    foreign = [name for name in found if name != _LOCK and not name.startswith(".") and name not in _IGNORED]
+    ignored = {directory.lock.name, directory.lost_and_found.name, f"{directory.format.name}.partial"}
+    foreign = [name for name in found if not name.startswith(".") and name not in ignored]
     if foreign:
         shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")
         raise StoreError(
-            f"{data_dir} is not a Quadcite data directory: it has no {_FORMAT} and is not empty ({shown}). "
-            "Choose an empty or a new folder."
+            f"{data_dir} is not a Quadcite data directory: it has no {directory.format.name} and is not empty "
+            f"({shown}). Choose an empty or a new folder."
         )
 
 
-def _reject_links(data_dir: Path) -> None:
+def _reject_links(directory: DataDirectory) -> None:
     """Reject links: what they lead to would be written, and cleared, as if it were part of the data directory.
 
     A link in place of the token is replaced at each start.
     """
-    if links := sorted(find_links(data_dir, _LINK_DEPTH, {data_dir / TOKEN_FILE, data_dir / _MODELS})):
+    if links := sorted(find_links(directory.path, _LINK_DEPTH, {directory.token, directory.models})):
         raise StoreError(
             f"{links[0]} is a symbolic link. A data directory contains none. Move what it leads to into its place, "
             "or make the whole data directory a link."
@@ -222,7 +223,7 @@ def _reject_links(data_dir: Path) -> None:
 
 def require_known_version(data_dir: Path) -> None:
     """Raise StoreVersionError if a newer Quadcite wrote `data_dir`, StoreError if its version file is damaged."""
-    path = data_dir / _FORMAT
+    path, newest = DataDirectory(data_dir).format, DataDirectory.format.version
     try:
         version = json.loads(path.read_bytes())["version"]
         if not isinstance(version, int) or version < 1:
@@ -230,25 +231,12 @@ def require_known_version(data_dir: Path) -> None:
     except OSError as error:
         raise StoreError(f"Cannot read {path}: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError):
-        raise StoreError(
-            f'{path} is damaged. Expected {{"version": {FORMAT_VERSION}}}. Restore it from a backup.'
-        ) from None
-    if version > FORMAT_VERSION:
+        raise StoreError(f'{path} is damaged. Expected {{"version": {newest}}}. Restore it from a backup.') from None
+    if version > newest:
         raise StoreVersionError(
             f"{data_dir} has format {version}, written by a newer Quadcite. This version reads formats up to "
-            f"{FORMAT_VERSION}. Upgrade Quadcite, or choose another data directory."
+            f"{newest}. Upgrade Quadcite, or choose another data directory."
         )
-
-
-def _write_version(data_dir: Path) -> None:
-    """Write the version file atomically."""
-    partial = data_dir / f".{_FORMAT}.partial"
-    with partial.open("w") as file:
-        json.dump({"version": FORMAT_VERSION}, file)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(data_dir / _FORMAT)
-    sync_folder(data_dir)
 
 
 def sync_folder(folder: Path) -> None:

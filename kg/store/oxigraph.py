@@ -31,6 +31,7 @@ from typing import IO, Final, Self
 import pyoxigraph
 from pyoxigraph import NamedNode, Quad, QueryBoolean, QuerySolutions, RdfFormat
 
+from kg.data_directory import DataDirectory
 from kg.errors import (
     ForbiddenError,
     InvalidInputError,
@@ -48,7 +49,7 @@ from kg.store.changes import Changes
 from kg.store.commits import HEAD, Head, PreparedCommit, has_touched, load_counters, reduce_patch
 from kg.store.consequences import prepare_commit
 from kg.store.difference import Delta, Infer
-from kg.store.engine import STORE, Readers, clearing_frames, has_open, open_engine, require_files, require_space
+from kg.store.engine import Readers, clearing_frames, has_open, open_engine, require_files, require_space
 from kg.store.lock import DirectoryLock
 from kg.store.ownership import Hidden, HiddenGraphs
 from kg.store.payload_commits import Comparison, compare_payload, write_commit
@@ -68,7 +69,7 @@ from kg.store.protocol import (
 )
 from kg.store.snapshots import Made, Snapshots
 from kg.store.updates import Outcome, Update
-from kg.store.write_ahead_log import WriteAheadLog, judge_logs, keep_logs, list_kept_logs
+from kg.store.write_ahead_log import WriteAheadLog, judge_logs, keep_logs
 from kg.vocabulary import KG, PREFIXES, PROV_GRAPH
 
 _log: Final = logging.getLogger(__name__)
@@ -113,11 +114,11 @@ class OxigraphStore:
         infer: Infer | None = None,
         reads: bool = False,
     ) -> None:
-        self.data_dir: Final = data_dir
+        self.directory: Final = DataDirectory(data_dir)
         self._infer: Final = infer
         self._flush_quads: Final = flush_quads
         self._idle_s: Final = idle_s
-        self._folder: Final = data_dir / STORE
+        self._folder: Final = self.directory.store
         self._write_lock = threading.Lock()
         self._turn = threading.Lock()  # acquired before the write lock by commits, but not by checkpoints
         self._updating = threading.Lock()
@@ -142,12 +143,12 @@ class OxigraphStore:
             self._store = self._open()
             self._head = self._load_head()
             if self._problem is None:
-                judge_logs(self.data_dir, self._head.generation)
+                judge_logs(self.directory, self._head.generation)
                 self._log.acknowledge(self._head.generation)
             self._changes: Final = Changes(self._head.generation)
             self._hidden_graphs: HiddenGraphs | None = None  # loaded with the first commit or query of a tool
             self._snapshots: Final = Snapshots(
-                data_dir / "snapshots",
+                self.directory.snapshots,
                 self._checkpoint,
                 lambda: self._head.generation,
                 live=lambda: (self._folder, self._get_visibility()) if self._problem is not None else None,
@@ -160,12 +161,12 @@ class OxigraphStore:
         self._flusher.start()
 
     def _open(self) -> pyoxigraph.Store:
-        require_files(self.data_dir)
-        self._unkept_logs = keep_logs(self.data_dir)
-        bulk_commits.remove_files(self.data_dir)
+        require_files(self.directory)
+        self._unkept_logs = keep_logs(self.directory)
+        bulk_commits.remove_files(self.directory)
         try:
             store = open_engine(self._folder)
-            bulk_commits.finish_commit(store, self.data_dir)
+            bulk_commits.finish_commit(store, self.directory)
             return store
         except (OSError, ValueError, RuntimeError) as error:
             if self._reads and isinstance(error, OSError):
@@ -181,7 +182,7 @@ class OxigraphStore:
     @property
     def damaged_logs(self) -> list[Path]:
         """The write-ahead logs that were damaged at a start, until they are removed: commits may be lost."""
-        return [*self._unkept_logs, *list_kept_logs(self.data_dir)]
+        return [*self._unkept_logs, *self.directory.find(DataDirectory.damaged_logs)]
 
     @property
     def problem(self) -> str | None:
@@ -219,7 +220,7 @@ class OxigraphStore:
             gc.collect()  # an error in a cycle may refer to the engine that failed, which locks the files
             try:
                 store = pyoxigraph.Store(self._folder)
-                bulk_commits.finish_commit(store, self.data_dir)
+                bulk_commits.finish_commit(store, self.directory)
             except (OSError, RuntimeError) as error:
                 self._problem = f"{self._folder} cannot be written: {error}"
             else:
@@ -240,7 +241,7 @@ class OxigraphStore:
         """Load the counters of the last commit; count the quads if there was none."""
         store = self._opened()
         with self._engine_errors():
-            if (unfinished := bulk_commits.find_unfinished_head(store, self.data_dir)) is not None:
+            if (unfinished := bulk_commits.find_unfinished_head(store, self.directory)) is not None:
                 return unfinished
             held = load_counters(store)
         if held:
@@ -260,7 +261,7 @@ class OxigraphStore:
     def _opened(self) -> pyoxigraph.Store:
         store = self._store
         if store is None:
-            raise StoreError(f"The store in {self.data_dir} is closed.")
+            raise StoreError(f"The store in {self.directory.path} is closed.")
         return store
 
     # Reading
@@ -366,8 +367,7 @@ class OxigraphStore:
 
     def statistics(self) -> Statistics:
         """Get the counters, and the size of the store's files at most a second ago."""
-        head = self._head
-        now = time.monotonic()
+        head, now = self._head, time.monotonic()
         if now - self._measured >= _MEASURED_EVERY_S:
             self._bytes, self._measured = get_folder_bytes(self._folder), now
         return Statistics(head.generation, head.quads, head.graphs, self._bytes)
@@ -450,7 +450,7 @@ class OxigraphStore:
         (`kg.store.payload_commits`). `check` may raise; it is called without the write lock, and again if the graph has
         changed meanwhile. The quads of the changes can be read by `describe`, and not later.
         """
-        folder, graph = self.data_dir / "snapshots", payload.graph
+        folder, graph = self.directory.snapshots, payload.graph
         for is_last in (*[False] * _CONTESTED, True):
             with (
                 self._turn if is_last else nullcontext(),  # block other writers, so that the payload cannot starve
@@ -575,7 +575,7 @@ class OxigraphStore:
     def _run(self, update: Update, limits: Limits) -> tuple[Outcome, int]:
         """Run `update` on a snapshot of the current generation; return the outcome and that generation."""
         with self.snapshot(self._head.generation) as snapshot:
-            return update.run(snapshot, self.data_dir / "snapshots", limits), snapshot.generation
+            return update.run(snapshot, self.directory.snapshots, limits), snapshot.generation
 
     def _apply(self, store: pyoxigraph.Store, outcome: Outcome, describe: Describe | None) -> Commit:
         deltas = outcome.deltas(store)
@@ -639,7 +639,7 @@ class OxigraphStore:
     def _write_here(self, prepared: PreparedCommit) -> None:
         if bulk_commits.is_bulk(prepared):
             # Its few removals wait in the log: a flush would wait for merges of files, and the next commit for it.
-            bulk_commits.write_bulk(self._opened(), self._log, self.data_dir, prepared)
+            bulk_commits.write_bulk(self._opened(), self._log, self.directory, prepared)
             self._has_removals = True
             return
         self._opened().update(difference.build_update(prepared.remove, prepared.drop, prepared.add))

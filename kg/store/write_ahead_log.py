@@ -17,21 +17,16 @@ import shutil
 import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 import google_crc32c
 
-from kg.store.engine import STORE
+from kg.data_directory import DataDirectory
 from kg.store.lock import sync_folder
 
 _log: Final = logging.getLogger(__name__)
 
-_KEPT: Final = "damaged-log-"
-"""Prefix of the names of damaged logs that are kept in the data directory, since the engine removes them."""
-_UNJUDGED: Final = "log-before-start-"
-"""Prefix of the names of logs that are kept until it is known whether the engine has recovered all of them."""
 _ACKNOWLEDGED: Final = "ACKNOWLEDGED"
 """The file in the folder of the engine with the generation of the last acknowledged commit."""
 
@@ -119,14 +114,14 @@ def list_damage(folder: Path, generation: int | None, logs: Sequence[Path] | Non
     return [(log, missing) for log in logs or [folder / "missing.log"]]
 
 
-def keep_logs(data_dir: Path) -> list[Path]:
+def keep_logs(directory: DataDirectory) -> list[Path]:
     """Keep the logs of a store that is about to be opened, until `judge_logs`; return damaged ones that cannot be kept.
 
     The engine removes its own.
     """
     unkept = []
-    for log in sorted((data_dir / STORE).glob("*.log")):
-        kept = data_dir / f"{_UNJUDGED}{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{log.name}"
+    for log in sorted(directory.store.glob("*.log")):
+        kept = directory.name_now(DataDirectory.unjudged_logs, f"-{log.name}")
         try:
             os.link(log, kept)
         except OSError:  # a file system without links, or one that cannot be written
@@ -140,25 +135,21 @@ def keep_logs(data_dir: Path) -> list[Path]:
     return unkept
 
 
-def judge_logs(data_dir: Path, generation: int | None) -> None:
+def judge_logs(directory: DataDirectory, generation: int | None) -> None:
     """Keep those of the kept logs that are damaged, and remove the others, once the engine has recovered `generation`.
 
     A damaged log stays in the data directory until a person removes it. If acknowledged commits are missing and no log
     shows why, all logs are kept.
     """
-    kept = sorted(data_dir.glob(f"{_UNJUDGED}*"))
-    damaged = list_damage(data_dir / STORE, generation, kept)
+    kept = directory.find(DataDirectory.unjudged_logs)
+    damaged = list_damage(directory.store, generation, kept)
     for log, damage in damaged:
-        name = f"{_KEPT}{log.name.removeprefix(_UNJUDGED)}"
+        name = f"{DataDirectory.damaged_logs.prefix}{log.name.removeprefix(DataDirectory.unjudged_logs.prefix)}"
         _log.error("%s: %s The commits behind the damage are lost.", name, damage)
-        log.rename(data_dir / name) if log.exists() else (data_dir / name).touch()
+        lost = directory.path / name
+        log.rename(lost) if log.exists() else lost.touch()
     for log in set(kept) - {log for log, _ in damaged}:
         log.unlink()
-
-
-def list_kept_logs(data_dir: Path) -> list[Path]:
-    """List the damaged logs that were kept."""
-    return sorted(data_dir.glob(f"{_KEPT}*"))
 
 
 def describe_loss(log: Path) -> str:

@@ -39,7 +39,7 @@ WATCH_S: Final = 30.0
 def store_status(kg: KnowledgeGraph) -> Document:
     """Count the contents of the data directory and of its search index."""
     counted, indexed = kg.store.statistics(), kg.search.status()
-    quarantine = kg.settings.data_dir / "quarantine"
+    quarantine = kg.settings.directory.quarantine
     state = health(kg)
     problems = [problem for problem in state.problems if problem != indexed.embedder_error]
     text_units: int | None = None

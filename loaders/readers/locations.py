@@ -267,7 +267,7 @@ def find_files(
                 raise SourceError(f"{location}: this source has no datasets on the hub. Name files or folders.")
             finder.hub(location)
         elif (fetch := (fetchers or {}).get(re.split("[:@]", location, maxsplit=1)[0])) is not None:
-            finder.fetched(fetch(location, settings, settings.data_dir / "fetched"))
+            finder.fetched(fetch(location, settings, settings.directory.fetched))
         else:
             finder.local(location)
     if finder.other:

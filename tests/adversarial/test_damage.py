@@ -20,6 +20,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 from kg import bundle
 from kg.actors import HOLDER
 from kg.cli import backups
+from kg.data_directory import DataDirectory
 from kg.errors import (
     ConflictError,
     InvalidInputError,
@@ -234,7 +235,7 @@ def test_damaged_orders_are_repaired_and_lost_records_are_loaded_again(data: Pat
         content = table.read_bytes()
         (folder / "store" / table.name).write_bytes(flip(content, len(content) // 3))
         try:
-            _, lost = rebuild_store(folder)
+            _, lost = rebuild_store(DataDirectory(folder))
         except StoreError:  # the provenance is lost: nothing can be repaired
             assert inspect_closed(folder).is_damaged
             continue
@@ -369,12 +370,13 @@ def test_rebuild_that_is_killed_is_finished_by_the_next_start(data: Path) -> Non
 def test_rebuild_that_is_killed_between_its_steps_loses_nothing(data: Path) -> None:
     quads = {quad for quad in read_quads(data) if quad.graph_name != PROV_GRAPH}
     script = (
-        "import os, signal, sys; from pathlib import Path; from kg.integrity.doctor import rebuild_store\n"
+        "import os, signal, sys; from pathlib import Path; from kg.data_directory import DataDirectory\n"
+        "from kg.integrity.doctor import rebuild_store\n"
         "left, rename = int(sys.argv[2]), Path.rename\n"
         "def counted(path, target):\n"
         "    global left; left -= 1\n"
         "    os.kill(os.getpid(), signal.SIGKILL) if left < 0 else rename(path, target)\n"
-        "Path.rename = counted; rebuild_store(Path(sys.argv[1]))"
+        "Path.rename = counted; rebuild_store(DataDirectory(Path(sys.argv[1])))"
     )
     for steps in (1, 2):
         run = subprocess.run([sys.executable, "-c", script, str(data), str(steps)], check=False)
@@ -566,7 +568,7 @@ def test_a_data_directory_on_a_read_only_disk_is_examined(data: Path, monkeypatc
     def refuse(*_: object) -> None:
         raise StoreReadOnlyError("Read-only file system.")
 
-    monkeypatch.setattr("kg.cli.connection.connect", refuse)
+    monkeypatch.setattr("kg.cli.backups.connect", refuse)
     found = backups._inspect(data, repair=False)
     assert found["ok"]
     assert found["checked"]["quads"]
@@ -587,13 +589,13 @@ def test_a_backup_with_links_is_not_restored(bare: Path, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"files": {"format.json": {"bytes": 1e999, "sha256": ""}}}', "[]"])
 def test_broken_checksums_are_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / checksums.CHECKSUMS).write_text(text)
-    assert [name for name, _ in checksums.verify(tmp_path) or ()] == [checksums.CHECKSUMS]
+    (tmp_path / "checksums.json").write_text(text)
+    assert [name for name, _ in checksums.verify(tmp_path) or ()] == ["checksums.json"]
 
 
 def test_a_backup_of_a_newer_version_is_not_restored(bare: Path, data: Path, tmp_path: Path) -> None:
     newer = link(bare, tmp_path / "newer", without="format.json")
-    (newer / checksums.CHECKSUMS).unlink()
+    (newer / "checksums.json").unlink()
     (newer / "format.json").write_text('{"version": 99}')
     with pytest.raises(StoreVersionError):
         restore_backup(newer, data, replace=True)
@@ -688,10 +690,10 @@ def test_a_restore_that_is_killed_leaves_the_old_data_or_no_data_directory(bare:
     for after in (3, files + 1, files + 4):  # while it copies, moves the old content away, and moves the new one in
         assert run_killed("restore", bare, data, after) == -signal.SIGKILL
         if (data / "format.json").exists():
-            assert not inspect_store(data / "store", data_dir=data, content=False).problems
+            assert not inspect_store(DataDirectory(data), content=False).problems
         else:
             with pytest.raises(StoreError):
                 DirectoryLock(data)
     restore_backup(bare, data)
     assert {path.name for path in data.iterdir()} == RESTORED
-    assert not inspect_store(data / "store", data_dir=data, content=False).problems
+    assert not inspect_store(DataDirectory(data), content=False).problems

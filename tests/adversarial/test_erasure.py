@@ -24,8 +24,6 @@ from kg.retrieval.results import SearchFilters
 from kg.search.index_client import EdgeIndex
 from kg.search.index_sync import repair_index
 from kg.settings import Settings
-from kg.store.engine import DAMAGED, REBUILT, STORE
-from kg.store.lock import REPLACED
 from kg.store.protocol import named_node, select
 from kg.tools.search.passages import search
 from loaders import pipeline
@@ -117,7 +115,8 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (notes / "sub" / "copy.md").write_text((notes / "kept.md").read_text())
             load(kg, "files", [str(notes)], prune=True)
             kg.search.wait(lambda status: None)
-        (data / "schema.json").write_text(f'{{"example": "{MARKERS["deleted"]}"}}')
+        for name in ("schema.json", "summaries", "half.partial"):
+            (data / name).write_text(f'{{"example": "{MARKERS["deleted"]}"}}')
     return folder
 
 
@@ -164,7 +163,7 @@ def test_compaction_needs_the_directory_for_itself(data: Path) -> None:
 
 
 def test_damaged_store_is_left_as_it_is(data: Path) -> None:
-    for table in (data / STORE).glob("*.sst"):
+    for table in (data / "store").glob("*.sst"):
         content = bytearray(table.read_bytes())
         for place in range(0, len(content) // 2, 1_000):
             content[place] ^= 0xFF
@@ -185,21 +184,21 @@ def test_damaged_index_is_built_again_from_the_store(data: Path) -> None:
 
 
 def test_old_stores_that_a_repair_kept_are_named(data: Path) -> None:
-    (data / f"{DAMAGED}20260101T000000000000").mkdir()
-    assert compact(data)["remains"] == [f"{DAMAGED}20260101T000000000000"]
+    (data / "store-damaged-20260101T000000000000").mkdir()
+    assert compact(data)["remains"] == ["store-damaged-20260101T000000000000"]
 
 
 @pytest.mark.parametrize("moment", ["copied", "renamed"])
 def test_killed_compaction_leaves_a_store_and_the_next_one_ends_it(data: Path, moment: str) -> None:
     """Leave the folders as a kill does, after the copy, and before the new store has its name."""
-    store = data / STORE
-    shutil.copytree(store, data / REBUILT)
+    store = data / "store"
+    shutil.copytree(store, data / "store.rebuilt")
     if moment != "copied":
-        store.rename(data / REPLACED)
+        store.rename(data / ".replaced")
     compact(data)
     assert not inspect_closed(data).is_damaged
-    assert not (data / REBUILT).exists()
-    assert not (data / REPLACED).exists()
+    assert not (data / "store.rebuilt").exists()
+    assert not (data / ".replaced").exists()
 
 
 def test_command_names_the_backups_that_still_have_the_text(data: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,7 +24,7 @@ import httpx
 from pyoxigraph import Quad
 
 from kg.server.auth import read_token
-from kg.store.lock import find_holder
+from kg.store.lock import find_address
 from kg.store.protocol import select, term_text
 from kg.vocabulary import SOURCED
 from loaders.sources import load
@@ -156,13 +156,12 @@ class WatchSoak:
         """Send a request to the server; None while it does not answer."""
         assert self._process is not None
         assert self._process.poll() is None, self.log.read_text(errors="replace")[-3_000:]
-        holder = find_holder(self.data)
-        if holder is None or holder.address is None:
+        if (address := find_address(self.data)) is None:
             return None
         headers = {"Accept": "application/sparql-results+json, application/json"}
         headers |= {"Authorization": f"Bearer {token}"} if token else {}
         try:
-            url = f"{holder.address}{path}"
+            url = f"{address}{path}"
             return httpx.request(method, url, headers=headers, timeout=60, trust_env=False, **given).json()
         except (httpx.HTTPError, ValueError):
             return None

@@ -221,7 +221,7 @@ def commit_wait_p95_ms(store: OxigraphStore, settings: Settings, queries: int = 
                 begun = time.perf_counter()
                 pool.run(ask, at_least=store.statistics().generation)
                 times.append(time.perf_counter() - begun)
-            most = max(most, disk_ratio(store.data_dir))
+            most = max(most, disk_ratio(store.directory.path))
         stop.set()
         writer.join()
     wait_s = sorted(waits)[int(len(waits) * 0.95)] - statistics.median(plain)

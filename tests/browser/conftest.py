@@ -19,7 +19,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.server.static import find_file
-from kg.store.lock import find_holder
+from kg.store.lock import find_address
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint
 from tests.cli.running import served
 from tests.conftest import load, load_once, opened, shipped
@@ -103,10 +103,9 @@ def address(data_dir: Path) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUADCITE_MODELS_DIR", str(data_dir.with_name("no-models")))
         with served(data_dir):
-            holder = find_holder(data_dir)
-            assert holder is not None
-            assert holder.address is not None
-            yield holder.address
+            found = find_address(data_dir)
+            assert found is not None
+            yield found
 
 
 @dataclass

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from kg import bundle
 from kg.cli.main import app
-from kg.store.lock import find_holder
+from kg.store.lock import find_address
 from tests.waiting import until
 
 CLIMATE = bundle.folder("fixtures") / "climate"
@@ -56,7 +56,7 @@ def served(data_dir: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
         text=True,
     ) as process:
         try:
-            until(lambda: bool(find_holder(data_dir)) and bool(find_holder(data_dir).address))  # type: ignore[union-attr]
+            until(lambda: find_address(data_dir) is not None)
             yield process
         finally:
             process.send_signal(signal.SIGTERM)

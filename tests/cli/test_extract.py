@@ -42,7 +42,7 @@ def settings(folder: Path, **chat: Any) -> Settings:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str, **chat: Any) -> Any:
-    monkeypatch.setattr(main, "settings_for", lambda _: settings(folder, **chat))
+    monkeypatch.setattr("kg.cli.connection.settings_for", lambda _: settings(folder, **chat))
     return CliRunner().invoke(main.app, ["extract", *HERE, *arguments, "--data-dir", str(folder)])
 
 

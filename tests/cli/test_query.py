@@ -17,7 +17,7 @@ import pyoxigraph
 import pytest
 
 from kg.cli.results import parse_term
-from kg.store.lock import find_holder
+from kg.store.lock import find_address
 from tests.cli.running import KG, processes_of, run
 from tests.examples import spread
 from tests.waiting import until
@@ -156,7 +156,7 @@ def test_a_query_stops_at_the_timeout_of_the_settings(copy: Path, served: bool) 
         if served:
             server = stack.enter_context(subprocess.Popen([*KG, "serve", "--port", "0", "--data-dir", copy]))
             stack.callback(server.terminate)
-            until(lambda: (holder := find_holder(copy)) is not None and holder.address is not None)
+            until(lambda: find_address(copy) is not None)
         done = subprocess.run(
             [*KG, "query", ENDLESS, "--data-dir", copy], capture_output=True, text=True, env=environment, timeout=60
         )

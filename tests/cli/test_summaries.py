@@ -16,12 +16,11 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 from typer.testing import CliRunner
 
-from kg.cli import summaries
 from kg.cli.main import app
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Run
 from kg.settings import Settings
-from kg.store.lock import find_holder
+from kg.store.lock import find_address
 from kg.vocabulary import KG, RDF, SKOS, mint
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, large_code, small_code
 from tests.zoning_summaries.stand_in import Said, StandIn, summarize
@@ -76,7 +75,7 @@ def configure(monkeypatch: pytest.MonkeyPatch, **chat: Any) -> None:
     def settings_for(folder: Path) -> Settings:
         return Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None, **chat)  # type: ignore[call-arg]
 
-    monkeypatch.setattr(summaries, "settings_for", settings_for)
+    monkeypatch.setattr("kg.cli.connection.settings_for", settings_for)
 
 
 @pytest.fixture
@@ -196,7 +195,7 @@ def test_a_build_goes_through_the_server_that_holds_the_data(data: Path) -> None
     serve = [*COMMAND, "serve", "--port", "0", "--data-dir", str(data)]
     with subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
-        while find_holder(data) is None or find_holder(data).address is None:  # type: ignore[union-attr]
+        while find_address(data) is None:
             assert server.stderr.readline()
         try:
             built = answer("build", *HERE, "--data-dir", data)

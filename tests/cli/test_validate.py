@@ -20,7 +20,6 @@ import yaml
 from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg.cli import connection
-from kg.settings import settings_for
 from kg.shacl.rdf_files import IN_FOLDERS
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, mint
@@ -394,8 +393,7 @@ HOLDS = """
 import sys
 from pathlib import Path
 from kg.cli import connection
-from kg.settings import settings_for
-with connection.connect(settings_for(Path(sys.argv[1]))) as reached, reached.snapshot() as folder:
+with connection.connect(Path(sys.argv[1])) as reached, reached.snapshot() as folder:
     print(folder, flush=True)
     sys.stdin.read()
 """
@@ -412,7 +410,7 @@ def test_a_server_keeps_a_snapshot_for_as_long_as_its_client_lives(
     with (
         served(held),
         subprocess.Popen(client, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
-        connection.connect(settings_for(held)) as reached,
+        connection.connect(held) as reached,
     ):
         assert [_found(answer("--data-dir", held, *way, exit_code=1)) for way in ways] == here
         assert process.stdout is not None

@@ -30,7 +30,7 @@ from loaders.model import Notice, Rejection, SourceDocument
 from loaders.pipeline import Loading
 from loaders.quarantine import Quarantine
 from loaders.readers.locations import Located
-from loaders.sources import LOADERS, Source, build_loader, load
+from loaders.sources import LOADERS, build_loader, load
 from tests.examples import spread
 from tests.loaders.conftest import MemoryIndex, content, values
 
@@ -92,7 +92,7 @@ def test_a_new_version_of_the_loader_reads_every_record_anew(
     path = write(tmp_path / "t.jsonl", rows("a", ["one"]))
     load(kg, "climate", [str(path)])
     climate = build_loader("climate", kg.settings)
-    monkeypatch.setitem(LOADERS, "climate", Source(lambda *given: replace(climate, version="next")))
+    monkeypatch.setitem(LOADERS, "climate", lambda *_: replace(climate, version="next"))
     asked: list[object] = []
     commit = kg.store.commit
     monkeypatch.setattr(type(kg.store), "commit", lambda _, *given: asked.append(given) or commit(*given))
@@ -149,7 +149,7 @@ def test_the_quarantine_names_file_and_row_of_both_duplicates(
         exclusive=exclusive,
     )
     pipeline.load(kg, apart, [str(first), str(second)])
-    entries, _ = Quarantine(kg.settings.data_dir).entries()
+    entries, _ = Quarantine(kg.settings.directory.quarantine).entries()
     [reason] = [each.reason for each in entries if each.reason.startswith(f"Identifier {mint('document', 'a').value} ")]
     assert f"row 2 of {first}" in reason
     assert f"row 2 of {second}" in reason
@@ -207,7 +207,7 @@ def test_a_record_that_breaks_its_shapes_is_quarantined_with_the_report_and_come
 
 
 def test_a_quarantine_that_cannot_be_written_is_a_store_error(kg: KnowledgeGraph, tmp_path: Path) -> None:
-    (kg.settings.data_dir / "quarantine").write_text("in the way")
+    kg.settings.directory.quarantine.write_text("in the way")
     path = write(tmp_path / "t.jsonl", rows("a", ["one"]) * 2)
     with pytest.raises(StoreError, match="quarantine"):
         load(kg, "climate", [str(path)])

@@ -43,13 +43,13 @@ MALFORMED = ROOT / "fixtures" / "malformed" / "climate"
 
 
 def held(kg: KnowledgeGraph) -> list[Entry]:
-    entries, damaged = Quarantine(kg.settings.data_dir).entries()
+    entries, damaged = Quarantine(kg.settings.directory.quarantine).entries()
     assert damaged == {}
     return entries
 
 
 def quarantine(kg: KnowledgeGraph) -> Quarantine:
-    return Quarantine(kg.settings.data_dir)
+    return Quarantine(kg.settings.directory.quarantine)
 
 
 @contextmanager

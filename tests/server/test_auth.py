@@ -11,7 +11,7 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from kg.actors import ADMIN, EVERYONE, HOLDER, READ, TOKEN_FILE, WRITE
+from kg.actors import ADMIN, EVERYONE, HOLDER, READ, WRITE
 from kg.errors import ForbiddenError, StoreError, UnauthorizedError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
@@ -33,26 +33,26 @@ def test_only_its_own_user_can_read_it_whatever_the_umask(tmp_path: Path) -> Non
         LocalToken(tmp_path)
     finally:
         os.umask(before)
-    assert stat.S_IMODE((tmp_path / TOKEN_FILE).stat().st_mode) == 0o600
-    assert [path.name for path in tmp_path.iterdir()] == [TOKEN_FILE]
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir()] == ["token"]
 
 
 def test_what_another_process_left_or_holds_open_does_not_get_it(tmp_path: Path) -> None:
-    partial = tmp_path / f".{TOKEN_FILE}.partial"
+    partial = tmp_path / "token.partial"
     partial.write_text("left by a crash")
     partial.chmod(0o666)
     with partial.open() as opened:
         LocalToken(tmp_path)
         assert opened.read() == "left by a crash"
-    assert stat.S_IMODE((tmp_path / TOKEN_FILE).stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
 
 
 def test_a_link_is_replaced_and_what_it_points_at_left_alone(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("mine")
-    (tmp_path / TOKEN_FILE).symlink_to(victim)
+    (tmp_path / "token").symlink_to(victim)
     LocalToken(tmp_path)
-    assert (victim.read_text(), (tmp_path / TOKEN_FILE).is_symlink()) == ("mine", False)
+    assert (victim.read_text(), (tmp_path / "token").is_symlink()) == ("mine", False)
 
 
 def test_its_holder_is_an_admin_and_everyone_else_reads_and_writes(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_each_server_has_its_own_and_takes_no_older_one(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_token_is_none(tmp_path: Path) -> None:
-    (tmp_path / TOKEN_FILE).write_bytes(b"\xff\xfe")
+    (tmp_path / "token").write_bytes(b"\xff\xfe")
     assert read_token(tmp_path) is None
 
 

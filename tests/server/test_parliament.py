@@ -16,7 +16,7 @@ from fastmcp.utilities.tests import ASGIServer
 from starlette.testclient import TestClient
 
 from kg import bundle
-from kg.actors import READ, TOKEN_FILE, Actor
+from kg.actors import READ, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_client import EdgeIndex
 from kg.server.app import create_app
@@ -166,7 +166,7 @@ def test_writing_takes_the_scope_of_it(kg: KnowledgeGraph, tmp_path: Path) -> No
     status, body, said = call(kg, token, {"Authorization": "Bearer wrong"})
     assert (status, body["code"]) == (401, "unauthorized")
     assert said.startswith("unauthorized")
-    secret = (tmp_path / TOKEN_FILE).read_text()
+    secret = (tmp_path / "token").read_text()
     for headers in ({}, {"Authorization": f"Bearer {secret}"}):
         status, body, said = call(kg, token, headers)
         assert (status, body["code"]) == (404, "not_found")

@@ -10,7 +10,6 @@ import pytest
 from pyoxigraph import NamedNode
 from starlette.testclient import TestClient
 
-from kg.actors import TOKEN_FILE
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server.app import create_app
@@ -33,7 +32,7 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
 def signed_in(kg: KnowledgeGraph) -> Iterator[TestClient]:
     token = LocalToken(kg.settings.data_dir)
     with TestClient(create_app(kg, token=token), base_url=BASE, headers=BROWSER, follow_redirects=False) as client:
-        secret = (kg.settings.data_dir / TOKEN_FILE).read_text()
+        secret = kg.settings.directory.token.read_text()
         sent = client.post("/login", data={"csrf": csrf_of(client.get("/login").text), "token": secret})
         assert sent.status_code == 303
         yield client

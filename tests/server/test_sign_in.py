@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.testclient import TestClient
 
-from kg.actors import HOLDER, TOKEN_FILE
+from kg.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.server import sessions as module
 from kg.server.app import create_app
@@ -40,7 +40,7 @@ def token(fixtures: KnowledgeGraph) -> Iterator[LocalToken]:
 
 @pytest.fixture
 def secret(fixtures: KnowledgeGraph, token: LocalToken) -> str:
-    return (fixtures.settings.data_dir / TOKEN_FILE).read_text()
+    return fixtures.settings.directory.token.read_text()
 
 
 @pytest.fixture

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from kg.actors import TOKEN_FILE
 from kg.knowledge_graph import KnowledgeGraph
 from kg.loading import load
 from kg.server.app import create_app
@@ -110,7 +109,7 @@ def test_storage_names_the_parts_of_the_data_directory(kg: KnowledgeGraph) -> No
     parts = {part.name: part.size for part in describe_server(kg).storage}
     assert parts["store/"] > 0
     assert parts["index/"] < 64 << 20  # its files are 0.5 GiB with their holes
-    assert TOKEN_FILE not in " ".join(name for name in parts if name != TOKEN_FILE)
+    assert "token" not in " ".join(name for name in parts if name != "token")
 
 
 def test_only_who_is_signed_in_sees_and_sends_the_form_that_cancels(kg: KnowledgeGraph, client: TestClient) -> None:
@@ -129,7 +128,7 @@ def test_only_who_is_signed_in_sees_and_sends_the_form_that_cancels(kg: Knowledg
         number = kg.pool.list_queries()[0].id
         assert client.post("/status/cancel", data={"query": number, "pool": "tools"}).status_code == 403
         form = client.get("/login", headers=BROWSER).text
-        secret = (kg.settings.data_dir / TOKEN_FILE).read_text()
+        secret = kg.settings.directory.token.read_text()
         found = re.search(r'name="csrf" value="([^"]+)"', form)
         assert found is not None
         client.post("/login", data={"csrf": found[1], "token": secret})

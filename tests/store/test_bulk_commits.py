@@ -83,7 +83,7 @@ def test_table_files_and_transactions_write_the_same(tmp_path: Path, monkeypatch
                 map(str, [*(mint("graph", "src", "test", name) for name in ("first", "second", "third")), PROV_GRAPH])
             )
             written[least] = dump(store)
-            logged = sum(path.stat().st_size for path in (store.data_dir / "store").glob("*.log"))
+            logged = sum(path.stat().st_size for path in store.directory.store.glob("*.log"))
             assert (logged < 20_000) == (least == 1), "table files are not in the log"
     assert written[1] == written[10**9]
 

@@ -37,7 +37,7 @@ def test_the_log_is_synchronized_before_a_commit_is_acknowledged(
         events.clear()
         store.commit(dict([titles("a", number)]))
         assert len(spy.updates) == 1
-        newest = max((store.data_dir / "store").glob("*.log"), key=lambda path: int(path.stem))
+        newest = max(store.directory.store.glob("*.log"), key=lambda path: int(path.stem))
         assert str(newest) in events
     events.clear()
     store.commit(dict([titles("a", 2)]))
@@ -67,7 +67,7 @@ def test_flushing_bounds_the_log_that_a_reopening_has_to_replay(tmp_path: Path) 
         with OxigraphStore(tmp_path / str(flush_quads), flush_quads=flush_quads, idle_s=3600) as store:
             for number in range(40):
                 store.commit(dict([titles(f"g{number}", *(f"{number} {row}" * 20 for row in range(300)))]))
-            sizes[flush_quads] = log_bytes(store.data_dir)
+            sizes[flush_quads] = log_bytes(store.directory.path)
     assert sizes[500] < sizes[1_000_000] / 4
 
 

@@ -74,7 +74,7 @@ def test_a_full_disk_is_read_through_the_store_itself(disk: SmallDisk) -> None:
         with store.snapshot(store.statistics().generation) as snapshot:
             assert snapshot.generation == store.statistics().generation
             assert snapshot.is_live
-        assert (store.data_dir / "store" / "CURRENT").exists(), "a release deletes no live folder"
+        assert (store.directory.store / "CURRENT").exists(), "a release deletes no live folder"
         disk.free()
         time.sleep(1)
         store.require_writable()

@@ -83,7 +83,7 @@ def test_a_graph_that_cedes_all_it_has_goes_with_its_description(store: Oxigraph
 def test_the_store_knows_the_graphs_of_people_after_it_is_opened_again(store: OxigraphStore) -> None:
     store.commit({USER: said(USER, "x", "own")})
     store.close()
-    with OxigraphStore(store.data_dir) as again:
+    with OxigraphStore(store.directory.path) as again:
         again.commit(dict([titles("a", "x")]))
         assert again.graph(USER) == said(USER, "own")
 
@@ -122,7 +122,7 @@ def test_queries_of_tools_do_not_read_an_invalidated_graph(store: OxigraphStore)
     assert len(select(store.query_sources, query)) == 1
     assert len(select(store.query_sources, "SELECT ?d { ?d dcterms:issued ?t }")) == 0
     store.close()
-    with OxigraphStore(store.data_dir) as again:
+    with OxigraphStore(store.directory.path) as again:
         assert again.find_invalidated_graphs() == [graph]
         assert len(select(again.query_sources, query)) == 1
         again.commit({graph: ()})

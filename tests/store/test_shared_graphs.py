@@ -167,7 +167,7 @@ def test_counters_and_shared_graphs_are_right_after_any_steps(
             assert shared_left(store) == reachable([place for places in records.values() for place in places], links)
         assert counters(store) == recount(store)
         before = store.statistics(), content(store)
-        folder = store.data_dir
+        folder = store.directory.path
     with OxigraphStore(folder) as store:
         assert (store.statistics().generation, content(store)) == (before[0].generation, before[1])
         assert counters(store) == recount(store)

@@ -19,7 +19,7 @@ from tests.store.conftest import titles
 
 
 def kept(store: OxigraphStore) -> list[int]:
-    return sorted(int(path.name) for path in (store.data_dir / "snapshots").iterdir())
+    return sorted(int(path.name) for path in store.directory.snapshots.iterdir())
 
 
 class Checkpoints:
@@ -84,7 +84,7 @@ def test_an_unchanged_store_gives_the_same_snapshot_again(store: OxigraphStore) 
 
 def test_commits_leave_nothing_to_flush_to_who_waits_for_their_snapshot(store: OxigraphStore) -> None:
     def tables() -> set[Path]:
-        return set((store.data_dir / "store").glob("*.sst"))
+        return set(store.directory.store.glob("*.sst"))
 
     before = tables()
     store.commit(dict([titles("a", 1)]))
@@ -198,12 +198,12 @@ def test_a_reader_who_asks_for_nothing_new_never_waits_for_a_commit(tmp_path: Pa
 
 def test_a_checkpoint_that_fails_leaves_no_trace(store: OxigraphStore) -> None:
     store.commit(dict([titles("a", 1)]))
-    (store.data_dir / "snapshots").rmdir()
-    (store.data_dir / "snapshots").touch()
+    store.directory.snapshots.rmdir()
+    store.directory.snapshots.touch()
     with pytest.raises(Exception, match="Cannot write a checkpoint"):
         store.snapshot()
-    (store.data_dir / "snapshots").unlink()
-    (store.data_dir / "snapshots").mkdir()
+    store.directory.snapshots.unlink()
+    store.directory.snapshots.mkdir()
     with store.snapshot() as snapshot:
         assert snapshot.generation == 1
 
@@ -216,7 +216,7 @@ def test_many_threads_ask_for_one_generation_and_one_checkpoint_is_made(store: O
         thread.start()
     for thread in threads:
         thread.join()
-    assert {snapshot.path for snapshot in found} == {store.data_dir / "snapshots" / "1"}
+    assert {snapshot.path for snapshot in found} == {store.directory.snapshots / "1"}
     for snapshot in found:
         snapshot.release()
 

@@ -75,7 +75,7 @@ def test_an_update_reports_its_changes_and_moves_the_generation(store: OxigraphS
     assert isinstance(rows, Rows)
     assert {graph for [graph] in rows.rows} == {titles("a")[0], titles("c")[0]}
     assert counters(store) == recount(store)
-    assert [path.name for path in (store.data_dir / "snapshots").iterdir()] == ["1"], "its copy is gone"
+    assert [path.name for path in store.directory.snapshots.iterdir()] == ["1"], "its copy is gone"
 
 
 def test_an_update_that_changes_nothing_moves_nothing(store: OxigraphStore) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,20 +117,6 @@ def _load_quarantine(kg: KnowledgeGraph) -> Mapping[str, Any]:
 
 def _measure(folder: Path) -> Iterator[StoredPart]:
     """Measure the parts of a data directory on the disk. A file that vanishes meanwhile has no size."""
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:
-        return
-    for entry in entries:
-        if entry.is_symlink():
-            continue
-        size = measure_disk(Path(entry.path)) if entry.is_dir() else _size_of_file(entry)
-        if size:
-            yield StoredPart(entry.name + ("/" if entry.is_dir() else ""), size)
-
-
-def _size_of_file(entry: os.DirEntry[str]) -> int:
-    try:
-        return entry.stat(follow_symlinks=False).st_blocks * 512
-    except OSError:
-        return 0
+    for path in sorted(folder.iterdir()):
+        if not path.is_symlink() and (size := measure_disk(path)):
+            yield StoredPart(path.name + "/" * path.is_dir(), size)

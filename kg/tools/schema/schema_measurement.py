@@ -48,8 +48,6 @@ REST: Final = 9.0
 """Pause after a measurement, as a multiple of its duration: measuring takes a tenth of the time at most."""
 RETRY_S: Final = 60.0
 """Seconds before a failed measurement of the same generation is retried: a worker may have died or been busy."""
-FILE: Final = "schema.json"
-"""Name of the last measurement's file in the data directory."""
 SERVED_WAIT_S: Final = 0.4
 """Seconds that a call waits for the first measurement in a server, which goes on measuring when the call has ended."""
 LOOK_S: Final = 1.0
@@ -209,7 +207,7 @@ class _Measurements:
         try:
             with self._kg.store.snapshot(generation) as checkpoint:
                 if (counts := self._update(checkpoint)) is not None:
-                    counts.save(self._kg.settings.data_dir / FILE)
+                    counts.save(self._kg.settings.directory.schema)
                     self._counts, self.schema = counts, counts.build_schema()
         except (QuadciteError, OSError) as error:
             log.warning("The saved counts of the schema are not updated: %s", error)
@@ -242,7 +240,7 @@ class _Measurements:
 
     def _load(self) -> Counts | None:
         """Load the saved counts, None if they are not those of a commit of this store."""
-        counts = Counts.load(self._kg.settings.data_dir / FILE)
+        counts = Counts.load(self._kg.settings.directory.schema)
         if counts is None or counts.generation > self._kg.store.statistics().generation:
             return None
         committed_at = _load_commit_time(self._kg, counts.generation)
@@ -276,7 +274,7 @@ class _Measurements:
                 self._hold(None)
             if not is_postponed:
                 counts = counts or measure_counts(self._kg, checkpoint, cancellation)
-                counts.save(self._kg.settings.data_dir / FILE)
+                counts.save(self._kg.settings.directory.schema)
         except QuadciteError as error:
             is_ended = cancellation.cancelled or self._kg.pool.closed  # a command ends while it measures
             level = logging.DEBUG if is_ended else logging.WARNING

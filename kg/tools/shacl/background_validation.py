@@ -31,7 +31,7 @@ from kg.shacl.shapes import Shapes
 from kg.store.ownership import CURATED, is_user_graph
 from kg.store.protocol import Term
 from kg.text import quoted
-from kg.tools.shacl.validation_state import FILE, Violations, load_state, save_state
+from kg.tools.shacl.validation_state import Violations, load_state, save_state
 from kg.user_graphs import record_shapes
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF
 
@@ -79,7 +79,7 @@ class DatasetChecks:
     def watching(self) -> Iterator[None]:
         """Schedule a check after each commit while the block runs."""
         seen = self.kg.store.statistics().generation
-        if (self.kg.settings.data_dir / FILE).exists():
+        if self.kg.settings.directory.checked.exists():
             self.schedule()  # only what has changed since
 
         def look() -> None:
@@ -165,7 +165,7 @@ class DatasetChecks:
             ((graph, violation) for graph in graphs for violation in _check_user_graph(store, graph)),
         )
         self._checked = generation
-        save_state(self.kg.settings.data_dir, store, self._nodes, self._graphs)
+        save_state(self.kg.settings.directory.checked, store, self._nodes, self._graphs)
         some = "the whole store"
         if since is not None:
             everything = f"the whole store again, since {found.why}"
@@ -187,7 +187,7 @@ class DatasetChecks:
     def _load(self, store: pyoxigraph.Store) -> None:
         """Begin with the result of the last check before this start."""
         self._has_loaded = True
-        if (known := load_state(self.kg.settings.data_dir, store)) is not None:
+        if (known := load_state(self.kg.settings.directory.checked, store)) is not None:
             self._checked, self._nodes, self._graphs = known
 
     def _name_causes(self, store: pyoxigraph.Store, suite: Shapes, outdated: Set[Term] | None) -> None:

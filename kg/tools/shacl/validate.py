@@ -180,7 +180,7 @@ def run_validation(
     )
     cancellation = CANCELLATION.get()
     # Files in the snapshots folder that a crash leaves are removed at the next start.
-    folder = settings.data_dir / "snapshots"
+    folder = settings.directory.snapshots
 
     def job(data: Document | Stored) -> Outcome:
         return validate_isolated(

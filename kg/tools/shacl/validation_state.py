@@ -15,6 +15,7 @@ from typing import Any, Final
 from pyoxigraph import NamedNode, RdfFormat, Store, parse
 
 from kg import __version__, bundle
+from kg.data_directory import DataDirectory
 from kg.files import write_file
 from kg.shacl.incremental import get_generation
 from kg.shacl.report import Violation
@@ -24,14 +25,10 @@ from kg.vocabulary import curie
 
 log = logging.getLogger(__name__)
 
-FILE: Final = "checked.json"
-"""Name of the file in the data directory."""
-
 _REMEMBERED: Final = 10_000
 """Maximum nodes whose first message is kept. The violations of other nodes are only counted."""
 _MOST_SAVED: Final = 20_000
 """Maximum nodes with violations in the file. With more, the next start validates everything."""
-_FORMAT: Final = 2
 
 
 @dataclass(slots=True)
@@ -84,19 +81,18 @@ class Violations:
         return found
 
 
-def save_state(folder: Path, store: Store, nodes: Violations, graphs: Violations) -> None:
+def save_state(file: Path, store: Store, nodes: Violations, graphs: Violations) -> None:
     """Save the violations of a checkpoint, those of nodes and those of user graphs.
 
     An error is logged: without the file the next start validates everything.
     """
-    file = folder / FILE
     try:
         if len(nodes.counts) + len(graphs.counts) > _MOST_SAVED:
             file.unlink(missing_ok=True)
             return
         generation = get_generation(store)
         content = {
-            "format": _FORMAT,
+            "format": DataDirectory.checked.version,
             "suite": _identify_suite(),
             "generation": generation,
             "committed_at": get_commit_time(store, generation),
@@ -108,11 +104,11 @@ def save_state(folder: Path, store: Store, nodes: Violations, graphs: Violations
         log.warning("Cannot save the result of the check of the dataset in %s: %s", file, error)
 
 
-def load_state(folder: Path, store: Store) -> tuple[int, Violations, Violations] | None:
+def load_state(file: Path, store: Store) -> tuple[int, Violations, Violations] | None:
     """Load the saved violations, with their generation, if that is one of the store and the shapes are the same."""
     try:
-        content = json.loads((folder / FILE).read_text())
-        if (content["format"], content["suite"]) != (_FORMAT, _identify_suite()):
+        content = json.loads(file.read_text())
+        if (content["format"], content["suite"]) != (DataDirectory.checked.version, _identify_suite()):
             return None
         generation, committed_at = int(content["generation"]), content["committed_at"]
         is_known = committed_at is not None and committed_at == get_commit_time(store, generation)
@@ -122,7 +118,7 @@ def load_state(folder: Path, store: Store) -> tuple[int, Violations, Violations]
     except OSError:
         return None
     except (SyntaxError, ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("%s is not a valid result of a check, so everything is checked: %s", folder / FILE, error)
+        log.warning("%s is not a valid result of a check, so everything is checked: %s", file, error)
         return None
 
 

@@ -77,8 +77,8 @@ class _Kept:
 class LeftOutFiles:
     """The files that loads have left out, by collection and path."""
 
-    def __init__(self, folder: Path) -> None:
-        self._path: Final = folder / "files" / "left_out.json"
+    def __init__(self, path: Path) -> None:
+        self._path: Final = path
         self.kept: dict[str, _Kept] = {}
         if self._path.exists():
             held = json.loads(self._path.read_text())
@@ -132,7 +132,7 @@ def prepare(kg: KnowledgeGraph, reading: Reading) -> None:
 
 def note_and_load_freed(kg: KnowledgeGraph, reading: Reading, report: LoadReport, load_again: LoadAgain) -> None:
     """Note the files that a load has left out, and load those of earlier loads whose original is gone."""
-    files = LeftOutFiles(kg.settings.data_dir)
+    files = LeftOutFiles(kg.settings.directory.left_out_files)
     originals = {each.original for each in reading.left_out.values() if each is not None}
     signatures = load_signatures(kg.store, originals | files.list_originals())
     files.note(reading.left_out, signatures)
@@ -151,7 +151,7 @@ def load_freed(kg: KnowledgeGraph, load_again: LoadAgain, watched: Iterable[str]
     One that is loaded may be the original of another: its own load goes on with that. Files of the collections
     `watched` are left to the watcher of these.
     """
-    files = LeftOutFiles(kg.settings.data_dir)
+    files = LeftOutFiles(kg.settings.directory.left_out_files)
     return _load_by_folder(kg, load_again, files.take_freed(load_signatures(kg.store, files.list_originals())), watched)
 
 

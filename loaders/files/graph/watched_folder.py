@@ -278,7 +278,8 @@ class WatchedFolder:
             if (stamp := stamps[path]) is not None:
                 self.files[path] = Known(stamp, None, is_fresh=False)
         self.kg.ingestion.record_load(len(files), time.perf_counter() - began)
-        LeftOutFiles(self.kg.settings.data_dir).forget(map(part.name, paths))  # the watcher looks after them
+        left_out = LeftOutFiles(self.kg.settings.directory.left_out_files)
+        left_out.forget(map(part.name, paths))  # the watcher looks after them
         return [*again, *changed]
 
     def _compare_with_stored(self, gone: Iterable[str], moved: Mapping[str, str]) -> None:

@@ -187,7 +187,7 @@ TOKENS = [f"ghp_{start}B3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5" for start in "abc"]
 
 def list_quarantined(kg: KnowledgeGraph) -> list[str]:
     """List the files in quarantine by their names."""
-    entries, damaged = Quarantine(kg.settings.data_dir, "files").entries()
+    entries, damaged = Quarantine(kg.settings.directory.quarantine, "files").entries()
     assert not damaged
     return sorted(Path(file).name for entry in entries for file in entry.files)
 

@@ -133,9 +133,9 @@ def test_a_line_that_is_no_json_is_one_bad_element(kg: KnowledgeGraph, tmp_path:
 def test_a_rejected_entity_is_kept_and_tried_again_for_its_own_wikibase(kg: KnowledgeGraph, tmp_path: Path) -> None:
     bad = broken("claims/P1/0/rank", "best")
     load(kg, "wikibase", [str(write(tmp_path / "d.json", item("Q1"), bad))], base="climate")
-    [described] = (kg.settings.data_dir / "quarantine").glob("*.json")
+    [described] = kg.settings.directory.quarantine.glob("*.json")
     assert json.loads(described.read_text())["graph"].endswith("graph/src/wikibase/climate/Q5")
-    [kept] = (kg.settings.data_dir / "quarantine").glob("*.jsonl")
+    [kept] = kg.settings.directory.quarantine.glob("*.jsonl")
     assert json.loads(kept.read_text()) == bad
     assert retry(kg, None)["quarantined"] == 1
     good = tmp_path / "good.json"

@@ -253,7 +253,7 @@ def test_an_endpoint_that_fails_halfway_loads_nothing_and_stale_answers_are_neve
     with pytest.raises(UpstreamError, match=r"HTTP 404 gone.*The last result is"):
         fetched(ours, live, query(tmp_path), prune=True)
     assert data(ours) == before
-    assert not list((ours.settings.data_dir / "fetched").glob("*.partial"))
+    assert not list(ours.settings.directory.fetched.glob("*.partial"))
 
 
 def test_an_item_that_breaks_its_shapes_is_kept_out_alone_and_can_be_tried_again(
@@ -337,7 +337,7 @@ def test_that_what_is_fetched_cannot_be_written_is_said(
     theirs, ours = graph("theirs"), graph("ours")
     load(theirs, "wikibase", [str(dump(tmp_path / "a.json", item("Q1")))])
     publish(live, theirs)
-    (ours.settings.data_dir / "fetched").write_bytes(b"")
+    ours.settings.directory.fetched.write_bytes(b"")
     with pytest.raises(SourceError, match="cannot write"):
         fetched(ours, live, query(tmp_path))
 

@@ -238,7 +238,7 @@ def test_no_checkpoint_is_held_that_serves_nobody(
         write(kg.store, {GRAPHS[2]: [(NODES[number], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
         kg.store.snapshot(kg.store.statistics().generation).release()
     kg.pool.close_snapshots_before(kg.store.statistics().generation)  # that of the worker which measured
-    until(lambda: not (kg.settings.data_dir / "snapshots" / str(first)).exists())
+    until(lambda: not (kg.settings.directory.snapshots / str(first)).exists())
 
 
 @pytest.mark.long
@@ -250,14 +250,14 @@ def test_workers_of_the_queries_of_callers_close_states_that_nobody_reads(kg: Kn
             for number in range(3):
                 write(kg.store, {GRAPHS[2]: [(NODES[number], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
                 kg.store.snapshot(kg.store.statistics().generation).release()
-            until(lambda: not (kg.settings.data_dir / "snapshots" / str(read)).exists())
+            until(lambda: not (kg.settings.directory.snapshots / str(read)).exists())
     kg.raw = None
 
 
 @pytest.mark.long
 def test_a_load_without_a_server_updates_the_saved_counts(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     def read_saved() -> tuple[int, bool]:
-        saved = Counts.load(kg.settings.data_dir / "schema.json")
+        saved = Counts.load(kg.settings.directory.schema)
         assert saved is not None
         kept = kg.memory.get("measurements")
         assert kept is not None
@@ -288,7 +288,7 @@ def test_counts_of_another_commit_are_not_believed(kg: KnowledgeGraph) -> None:
     write(kg.store, {GRAPHS[0]: [(NODES[0], RDF.type, KG.Passage)]})  # type: ignore[arg-type]
     counts = measure_counts(kg)
     for committed_at, believed in ((counts.committed_at, True), ("2020-01-01T00:00:00Z", False)):
-        replace(counts, committed_at=committed_at, measured_at="then").save(kg.settings.data_dir / "schema.json")
+        replace(counts, committed_at=committed_at, measured_at="then").save(kg.settings.directory.schema)
         kg.memory.drop("measurements")
         assert (get_schema(kg).measured_at == "then") == believed
 

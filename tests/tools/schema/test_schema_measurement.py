@@ -326,14 +326,14 @@ def test_stopping_ends_a_measurement(empty, monkeypatch):
     "content", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 2}', '{"format": 2, "generation": 0, "classes": 3}']
 )
 def test_a_file_that_is_no_measurement_is_made_again(small, tmp_path, content):
-    (tmp_path / schema_measurement.FILE).write_text(content)
+    (tmp_path / "schema.json").write_text(content)
     assert get_schema(small).generation == 1
-    assert json.loads((tmp_path / schema_measurement.FILE).read_text())["generation"] == 1
+    assert json.loads((tmp_path / "schema.json").read_text())["generation"] == 1
 
 
 def test_a_file_of_a_store_that_was_further_on_is_not_believed(small, tmp_path):
     get_schema(small)
-    file = tmp_path / schema_measurement.FILE
+    file = tmp_path / "schema.json"
     content = json.loads(file.read_text())
     file.write_text(json.dumps({**content, "generation": 7, "triples": 99}))
     again = graph_of([Quad(NODES[0], RDF.type, NODES[1], GRAPHS[0])], tmp_path)

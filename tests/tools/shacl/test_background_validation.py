@@ -16,7 +16,6 @@ from kg.shacl.shapes import Shapes
 from kg.store.protocol import Patch
 from kg.tools.catalog.health import health
 from kg.tools.commands import store_status
-from kg.tools.shacl import validation_state
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, KG, PROV, PROV_GRAPH, RDF, RDFS, SCHEMA, XSD, mint
@@ -204,7 +203,7 @@ def test_a_check_that_fails_is_told_and_the_next_one_runs(kg: KnowledgeGraph, mo
 
 
 def test_after_a_restart_only_what_later_commits_can_affect_is_checked(kg: KnowledgeGraph) -> None:
-    graphs, file = UserGraphs(kg), kg.settings.data_dir / validation_state.FILE
+    graphs, file = UserGraphs(kg), kg.settings.directory.checked
     update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
     graphs.update(update, (), (), HOLDER)
     first = checked(DatasetChecks(kg, pause_s=0))
@@ -240,7 +239,7 @@ def test_after_a_restart_only_what_later_commits_can_affect_is_checked(kg: Knowl
 def test_a_result_that_is_not_of_this_store_is_not_believed(kg: KnowledgeGraph, name: str, value: object) -> None:
     UserGraphs(kg).put(GRAPH, [NOTE], EVERYONE)
     checked(DatasetChecks(kg, pause_s=0))
-    file = kg.settings.data_dir / validation_state.FILE
+    file = kg.settings.directory.checked
     file.write_text(json.dumps({**json.loads(file.read_text()), name: value}))
     assert checked(DatasetChecks(kg, pause_s=0)).checked.startswith("the whole store")
 

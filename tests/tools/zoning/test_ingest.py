@@ -238,7 +238,7 @@ def test_what_breaks_the_shapes_is_kept_out(kg, monkeypatch):
     result = kg.query("SELECT ?p WHERE { ?p a kg:UsePermission }").result
     assert isinstance(result, Rows)
     assert not list(result)
-    assert not list((kg.settings.data_dir / "quarantine").glob("*.json"))
+    assert not list(kg.settings.directory.quarantine.glob("*.json"))
 
 
 def test_what_is_sent_is_data_alone(kg):

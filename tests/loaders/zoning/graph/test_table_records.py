@@ -130,7 +130,7 @@ def test_rejected_rows_are_kept_as_they_are(kg: KnowledgeGraph, tmp_path: Path) 
     path.write_text(TOWNS.read_text() + "Nowhere,Utopia,X,,,,,,,,,,,\n")
     report = load(kg, "zoning", [str(path)], mapping=str(MAPPING))
     assert len(report.rejections) == 1
-    kept = [each.read_text() for each in (kg.settings.data_dir / "quarantine").rglob("*.csv")]
+    kept = [each.read_text() for each in kg.settings.directory.quarantine.rglob("*.csv")]
     assert len(kept) == 1
     assert "Utopia" in kept[0]
     keyed = tmp_path / "lots.json"
