@@ -16,6 +16,7 @@ FUNCTIONS: Final = {
     "align": "loaders.mentions.graph.proposals.propose_alignments",
     "receive": "loaders.zoning.graph.ingest.ingest",
     "derive": "loaders.sources.derive",
+    "find_differing": "loaders.sources.find_differing",
     "find_entities": "loaders.files.graph.entities.refresh",
     "mention": "loaders.mentions.graph.refresh.refresh",
     "retry": "loaders.quarantine_retry.retry",

@@ -6,8 +6,8 @@ The modules of a domain are imported when its source is loaded, so that loading 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -233,14 +233,28 @@ DERIVED: Final = {"mentions": "mention", "entities": "find_entities"}
 """The derivations after the commit, with their work of `dispatch`. Alignments follow mentions, and links entities."""
 
 
-def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:
-    """Count the graphs that are due for each derivation after the commit, by reason."""
-    from loaders.files.graph.entities import Entities
+@contextmanager
+def _engines(kg: KnowledgeGraph) -> Iterator[dict[str, Engine[Any, Any]]]:
+    from loaders.files.graph.entities import ANY_FILE, Entities
     from loaders.mentions.graph.refresh import Mentions
 
     with State(kg.settings.data_dir) as state:
-        several: Sequence[AfterCommit[Any, Any]] = (Mentions(kg.store), Entities(kg))
-        return {each.name: Engine(kg.store, state, each).count_due() for each in several}
+        several: list[AfterCommit[Any, Any]] = [Mentions(kg.store)]
+        if kg.store.query(ANY_FILE):
+            several.append(Entities(kg))
+        yield {each.name: Engine(kg.store, state, each) for each in several}
+
+
+def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:
+    """Count the graphs that are due for each derivation after the commit, by reason."""
+    with _engines(kg) as engines:
+        return {name: engine.count_due() for name, engine in engines.items()}
+
+
+def find_differing(kg: KnowledgeGraph, most: int) -> dict[str, list[str]]:
+    """Compute up to `most` graphs of each derivation after the commit again, and find those that differ."""
+    with _engines(kg) as engines:
+        return {name: [graph.value for graph in engine.find_differing(most)] for name, engine in engines.items()}
 
 
 def derive(

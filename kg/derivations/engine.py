@@ -172,6 +172,26 @@ class Engine(Generic[Table, Part]):
         touched = find_touched(self._store, reads, known.generation, self._store.statistics().generation)
         return Counter({**self._state.load_due(name), **self._find_changes(touched)[1]}.values())
 
+    def find_differing(self, most: int) -> list[NamedNode]:
+        """Compute up to `most` outputs again, chosen by chance, and find those that the store has in another state.
+
+        Inputs that are due, or that commits have touched since the last run, are not compared.
+        """
+        derivation, store = self._derivation, self._store
+        known = load_known(store, self._state, derivation.name, derivation.version)
+        if known is None:
+            return []
+        before, table = derivation.load_table(known.compared, known.generation)
+        stored = self._state.load_sample(derivation.name, most) if before == table else {}
+        current = load_hashes(store, derivation.reads, stored)
+        sample = {graph: None for graph, digest in stored.items() if current.get(graph) == digest}
+        differing = []
+        for graph, result in derivation.compute(sample, table):
+            output = derivation.get_output(graph)
+            if set(result.quads) != set(store.graph(output)):
+                differing.append(output)
+        return differing
+
     def _find_changes(self, touched: Collection[NamedNode] | None) -> tuple[dict[NamedNode, str], dict[NamedNode, str]]:
         """Find the hashes of the inputs among `touched`, None: all, and why those are due that have changed."""
         if touched is not None and not touched:

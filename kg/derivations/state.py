@@ -139,6 +139,11 @@ class State:
                 found[graph] = row[1]
         return found
 
+    def load_sample(self, name: str, most: int) -> dict[NamedNode, str]:
+        """Load up to `most` inputs that are not due, chosen by chance, with their hashes."""
+        query = "SELECT graph, hash FROM inputs WHERE derivation = ? AND due IS NULL ORDER BY RANDOM() LIMIT ?"
+        return {NamedNode(graph): digest for graph, digest in self._database.execute(query, (name, most))}
+
     def load_due(self, name: str) -> dict[NamedNode, str]:
         """Load the inputs that are due, each with the reason."""
         query = "SELECT graph, due FROM inputs WHERE derivation = ? AND due IS NOT NULL ORDER BY graph"

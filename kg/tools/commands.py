@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from kg import __version__, loading
 from kg.actors import ADMIN, WRITE, Actor
-from kg.errors import InvalidInputError, QueryLimitError, StoreError
+from kg.errors import InvalidInputError, ModelError, QueryLimitError, StoreError
 from kg.integrity.backups import write_backup
 from kg.integrity.doctor import inspect_and_repair
+from kg.integrity.inspection import Problem
 from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, wait_for_embeddings
 from kg.retrieval.results import DatasetCheck
@@ -32,6 +33,8 @@ from loaders.sources import count_due
 
 Document = dict[str, Any]
 
+SAMPLE: Final = 20
+"""Graphs of each derivation that `doctor` computes again."""
 WATCH_S: Final = 30.0
 """Seconds that a folder is watched after the last call of a client that watches it."""
 
@@ -43,6 +46,13 @@ def store_status(kg: KnowledgeGraph) -> Document:
     state = health(kg)
     problems = [problem for problem in state.problems if problem != indexed.embedder_error]
     text_units: int | None = None
+    due: list[str] = []
+    try:
+        for name, reasons in count_due(kg).items():
+            counted_due = ", ".join(f"{number:,} {reason}" for reason, number in reasons.items())
+            due.append(f"{name}: {counted_due or 'none'}")
+    except ModelError as error:
+        problems.append(str(error))
     try:
         text_units = count_text_units(lambda query: kg.query(query, all_graphs=True).result)
     except (QueryLimitError, StoreError) as error:
@@ -63,10 +73,7 @@ def store_status(kg: KnowledgeGraph) -> Document:
         "model": indexed.model,
         "model_problem": indexed.embedder_error,
         "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
-        "due": [
-            f"{name}: {', '.join(f'{number:,} {reason}' for reason, number in reasons.items()) or 'none'}"
-            for name, reasons in count_due(kg).items()
-        ],
+        "due": due,
         "dataset_shapes": _checked(state.dataset_shapes),
         "problems": problems,
     }
@@ -222,7 +229,22 @@ def backup(kg: KnowledgeGraph, target: str) -> Document:
 def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Document:
     """Inspect the index and, with `read`, the store; with `repair`, repair both."""
     PROGRESS.get()(0, None, "reading the store")
-    return inspect_and_repair(kg, read=read, repair=repair)
+    document = inspect_and_repair(kg, read=read, repair=repair)
+    if not read or "index" not in document["checked"]:  # a damaged store is not read any further
+        return document
+    try:
+        differing: dict[str, list[str]] = call(kg, "find_differing", SAMPLE)
+    except ModelError as error:
+        return {**document, "checked": {**document["checked"], "derived": str(error)}}
+    for name, graphs in differing.items():
+        if graphs and repair:
+            derive(kg, name, full=True)
+            document["repaired"].append(f"The graphs of {name} were computed again.")
+            continue
+        message = f"Its input and the names that it follows from have not changed, and give other {name}."
+        commands = (f"kg derive {name} --full",)
+        document["problems"] += [Problem("derived", graph, message, commands=commands).to_dict() for graph in graphs]
+    return {**document, "ok": not document["problems"]}
 
 
 COMMANDS: Final = (

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from pyoxigraph import Quad
 
+from kg.derivations.engine import Engine
 from kg.derivations.state import FILE, Finished, State
 from kg.knowledge_graph import KnowledgeGraph
+from kg.vocabulary import mint
 from loaders.mentions.graph import refresh as refreshing
-from loaders.mentions.graph.refresh import MENTIONS, Mentions, refresh
+from loaders.mentions.graph.refresh import MENTIONS, Mentions, mention_graph, refresh
 from tests.examples import dear
 from tests.loaders.mentions.test_refresh import opened, put_concept, put_text
 
@@ -130,7 +132,25 @@ class Histories(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-TestHistories = Histories.TestCase
+def test_outputs_that_do_not_follow_from_their_inputs_are_found(tmp_path: Path) -> None:
+    kg = opened(tmp_path / "data")
+    put_text(kg, "act", "Tides.")
+    put_text(kg, "law", "Tides.")
+    put_concept(kg, "Q1", "tide")
+    refresh(kg)
+    graph = mention_graph(mint("graph", "src", "climate", "act"))
+    with State(tmp_path / "data") as state:
+        engine = Engine(kg.store, state, Mentions(kg.store))
+        assert engine.find_differing(20) == []
+        kg.store.commit({graph: kg.store.graph(graph)[1:]})
+        assert engine.find_differing(20) == [graph]
+        assert engine.count_due() == {}
+        put_text(kg, "plan", "Tides.")
+        assert engine.count_due() == {"new": 1}
+    kg.store.close()
+
+
+TestHistories = pytest.mark.long(Histories.TestCase)
 TestHistories.settings = settings(
     max_examples=dear(10), stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
 )

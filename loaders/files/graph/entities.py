@@ -121,6 +121,8 @@ SELECT DISTINCT ?entity WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?mentio
 
 ANY: Final = "ASK { ?entity a kg:Entity }"
 
+ANY_FILE: Final = "ASK { ?file a kg:File }"
+
 NAMES: Final = """
 SELECT ?entity ?name WHERE { VALUES ?entity { $entities } ?entity skos:prefLabel|skos:altLabel ?name }"""
 
@@ -366,6 +368,8 @@ def _load_mentioned(
 
 def find_pending(kg: KnowledgeGraph) -> dict[NamedNode, str]:
     """Find the graphs of files whose entities are due, with the hashes of their content."""
+    if not kg.store.query(ANY_FILE):
+        return {}
     with State(kg.settings.data_dir) as state:
         return Engine(kg.store, state, Entities(kg)).find_due().hashes
 
@@ -398,15 +402,15 @@ def refresh(
     """
     started = time.perf_counter()
     remove_invalidated(kg.store)
-    derivation = Entities(kg, is_paused)
-    report = derivation.report
+    report = EntityReport()
     with State(kg.settings.data_dir) as state:
-        engine = Engine(kg.store, state, derivation)
-        due = engine.find_due(full=full)
-        if files is not None:
-            wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
-            due.hashes = {graph: digest for graph, digest in due.hashes.items() if graph in wanted}
-        report.run = engine.run(due, on_progress).run
+        if kg.store.query(ANY_FILE):  # without files no pipeline is needed
+            engine = Engine(kg.store, state, Entities(kg, report, is_paused))
+            due = engine.find_due(full=full)
+            if files is not None:
+                wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
+                due.hashes = {graph: digest for graph, digest in due.hashes.items() if graph in wanted}
+            report.run = engine.run(due, on_progress).run
         if link and report.is_done:
             update_links(kg, state)
     report.seconds = time.perf_counter() - started
@@ -428,11 +432,16 @@ class Entities:
     writes: Final = _EXTRACTED
     batch_quads: Final = _BATCH_QUADS
 
-    def __init__(self, kg: KnowledgeGraph, is_paused: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        kg: KnowledgeGraph,
+        report: EntityReport | None = None,
+        is_paused: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.store: Final = kg.store
         self.settings: Final = kg.settings
         self.is_paused: Final = is_paused
-        self.report: Final = EntityReport()
+        self.report: Final = report or EntityReport()
         self.run: Final = Run(Agent("loaders.files.entities", VERSION), {"pipeline": self.pipeline})
         self.names: dict[Key, set[str]] = defaultdict(set)
         """The names of the entities in the batch."""
