@@ -80,7 +80,7 @@ class _Found:
 
 
 CUT: Final = 0.1
-"""The confidence of a meaning that ends with a colon: the list that belongs to it is not in the text. None of nine."""
+"""The confidence of a meaning that ends with a colon: its list is not in the text. Of nine, none was right."""
 
 
 def find_definitions(section: Section, above: Sequence[Section] = ()) -> Sequence[Definition]:
@@ -120,10 +120,10 @@ def _all(section: Section, lines: Sequence[tuple[int, int]], *, defining: bool) 
                 continue
         body = _after_label(text, start, end)
         if not within:
-            if defining and (quoted := _in_line(text, body, end, number, within=False)) and quoted.method == "quoted":
+            if defining and (quoted := _in_line(text, body, end, number, within=False)):
                 yield quoted
             continue
-        found = _in_line(text, body, end, number, within)
+        found = _in_line(text, body, end, number, within=True)
         if found is not None and found.method == "headed" and listed >= _LISTED:
             found = None
         if found is None and whole:  # "Definition." in the text of another section lists no lines
@@ -140,8 +140,8 @@ def _closes(section: Section, start: int) -> int:
     return min((each.end for each in around), default=len(section.text))
 
 
-def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found | None:
-    """Parse a line that starts with its term."""
+def _in_line(text: str, start: int, end: int, line: int, *, within: bool) -> _Found | None:
+    """Parse a line that starts with its term. Outside of definitions, it must be quoted, with a verb."""
     term = _THE_TERM.match(text, start, end)
     at = term.end() if term else start
     terms: list[tuple[int, int]] = []
@@ -161,13 +161,14 @@ def _in_line(text: str, start: int, end: int, line: int, within: bool) -> _Found
             )
         if within:
             return _Found(tuple(terms), _strip(text, at, end, " .:,—–-")[0], line, 0.85, "quoted")
+    if terms or not within:
         return None
     if subject := _SUBJECT.match(text, start, end):
         span = subject.span("term")
         words = text[slice(*span)].split()
         if len(words) <= _WORDS and words[-1].lower() not in _NO_TERM and not _SAYS.search(text, *span):
-            return _Found((span,), _strip(text, subject.end(), end, " ,:")[0], line, 0.9 if within else 0.7, "means")
-    if within and (headed := _HEADED.match(text, start, end)):
+            return _Found((span,), _strip(text, subject.end(), end, " ,:")[0], line, 0.9, "means")
+    if headed := _HEADED.match(text, start, end):
         span = headed.span("term")
         said = text[slice(*span)]
         if len(said.split()) <= _WORDS - 2 and not _DEFINING.search(said) and not _SAYS.search(text, *span):

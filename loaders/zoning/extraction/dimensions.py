@@ -92,7 +92,7 @@ _MOST: Final = re.compile(
     r"(?i)\bmaximum|\bmax\b|\bexceed|\bno(?:t)? (?:be )?(?:more|greater|higher|taller|larger"
     r"|farther) than|\bat most|\bup to"
     r"|\b(?:no|not|nor|neither)\b[^.;]{0,120}\b(?:more|greater|larger|higher|taller|wider|in excess) (?:than|of)"
-    r"|\bor (?:less|fewer|smaller)\b|\blimited to|\bno (?:more|greater|higher|taller|larger) than|\blesser of",
+    r"|\bor (?:less|fewer|smaller)\b|\blimited to|\blesser of",
 )
 _BOUND: Final = re.compile(
     r"(?i)\b(?:min(?:imum)?s?|max(?:imum)?s?|required|requirements?|allowable|allowed|permitted|least|at least"

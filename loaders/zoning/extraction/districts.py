@@ -164,7 +164,7 @@ def pick_best(several: Iterable[District]) -> Mapping[str, District]:
     """
     found: dict[str, District] = {}
     places = list(several)
-    misprints = find_misprints(places)
+    misprints = _find_misprints(places)
     for district in (each for each in places if each.code not in misprints):
         known = found.get(district.code)
         if known is None or _rank(district) < _rank(known):
@@ -200,15 +200,15 @@ def _words_of(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", plain_name(name))) - {"and", "or", "of"}
 
 
-def find_misprints(several: Sequence[District]) -> Mapping[str, District]:
-    """Find the codes that may be a misprint of another, ``R-0`` of ``R-O``, each with the place that names it.
+def _find_misprints(several: Sequence[District]) -> set[str]:
+    """Find the codes that may be a misprint of another, ``R-0`` of ``R-O``.
 
     The code is a row of a table and nothing else, and differs from another only by a letter that looks like a figure.
     """
     places = Counter(each.code for each in several)
-    rows = {each.code: each for each in several if each.method == "table" and places[each.code] == 1}
+    rows = {each.code for each in several if each.method == "table" and places[each.code] == 1}
     others = {code.translate(_ALIKE) for code in places if code not in rows}
-    return {code: each for code, each in rows.items() if code.translate(_ALIKE) in others}
+    return {code for code in rows if code.translate(_ALIKE) in others}
 
 
 def _rank(district: District) -> tuple[float, bool, str, int, str]:
@@ -295,10 +295,10 @@ def _known_codes(codes: str, known: Mapping[str, District]) -> Sequence[str]:
     return list(dict.fromkeys(each if each in known else patterns.names[each.casefold()] for each in found))
 
 
-def find_line_starts(text: str, at: int = 0) -> Iterator[tuple[int, int, Sequence[str]]]:
+def find_line_starts(text: str) -> Iterator[tuple[int, int, Sequence[str]]]:
     """Yield the lines that start with the codes of the districts that they are about: ``R-1-9, R-1-8: These
     districts``."""
-    for line in re.compile(r"[^\n]+").finditer(text, at):
+    for line in re.finditer(r"[^\n]+", text):
         if match := _CODES.match(text, line.start(), min(line.end(), line.start() + _LONGEST_LINE)):
             yield line.start(), match.end("codes"), [code[0] for code in _EACH.finditer(match["codes"])]
 

@@ -297,13 +297,13 @@ class _Lists:
             return
         use, conditions, only = item
         if only is not None:
-            codes = [code for code in only if code in codes or not codes]
+            codes = [code for code in only if code in codes]
         level: Level = lead.level
         conditions = [*conditions, *((below,) if below and len(below) <= LONGEST_ITEM else ())]
         told = " ".join(conditions)
         if level in ("byRight", "byRightWithConditions") and is_conditional(told):
             level = "conditional"
-        if level == "notPermitted" and conditions and any(not MEMBERS.match(each) for each in conditions):
+        if level == "notPermitted" and any(not MEMBERS.match(each) for each in conditions):
             self._miss(start, lead)
             return
         own = [each for each in conditions if each]

@@ -40,7 +40,7 @@ _OTHER: Final = re.compile(
     r"|animals?|chickens?|poles?"
     r"|nonconform\w+|definitions?|home occupations?|sheds?|decks?|porch\w*|projections?|encroach\w*|exceptions?"
     r"|storage|utilit\w+"
-    r"|subdivision\w*|definitions?|parks?|outdoor|temporary|flood\w*|riparian|slopes?|wetlands?|noise|monuments?"
+    r"|subdivision\w*|parks?|outdoor|temporary|flood\w*|riparian|slopes?|wetlands?|noise|monuments?"
     r"|visibility|pumps?|canop\w+|stormwater)\b",
 )
 """Subjects other than the lot, its yards and its main building."""
@@ -79,7 +79,7 @@ _USES: Final = re.compile(r"(?i)\b(?:permitted|special|conditional|other|princip
 _BOUND_FIRST: Final = re.compile(r"(?i)^(?:(?:minimum|maximum|or (?:less|more)),? ?)+")
 _NOTE: Final = re.compile(r"[(\[]?(\d{1,2}|[*†‡]{1,3})[)\]]?")
 _STOREYS: Final = re.compile(r"(?i)[ ,]*(?:or|and|/|\() ?$")
-_PARTS: Final = re.compile(r"(?<=[a-z)%])[.;] (?=[A-Z])(?<!sq\. )(?<!ft\. (?=[a-z]))")
+_PARTS: Final = re.compile(r"(?<=[a-z)%])[.;] (?=[A-Z])(?<!sq\. )")
 """The end of one label and value before the next: ``Front: 30 feet. Side: 10 feet.``"""
 _LONGEST: Final = 600
 _HEAD_WORDS: Final = 8

@@ -59,8 +59,6 @@ _VERB: Final = re.compile(r"(?i)\b(?:shall|must|may|is|are|will|has|have)\b|[.;]
 _LONGEST_LINE: Final = 400
 _WORDS_OF_CAPTION: Final = 12
 _CAPTION: Final = 120
-_HEADERS: Final = 4
-"""Maximum header rows of a table whose header is not marked."""
 _LABELS: Final = 3
 """Maximum columns of labels."""
 

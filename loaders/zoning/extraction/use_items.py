@@ -124,10 +124,9 @@ def parse_item(
         if not match[0].strip().startswith("("):  # "(R-2 District only)" is a condition
             words = f"{words[: match.start()]} {words[match.end() :].lstrip()}".strip()
     whole = strip_closing(words)
-    first, *others = sentences_of(whole)
-    name = first
+    name, *others = sentences_of(whole)
     if (
-        EXCEPTS.search(first)
+        EXCEPTS.search(name)
         or (_PAGE.search(whole) and not _CITED_LAST.search(whole))
         or level_of(name) == "notPermitted"
     ):
@@ -149,7 +148,7 @@ def parse_item(
         rest = within["cited"]
     else:
         within = None
-    if not _is_use(use) or _ANY_USE.search(first):
+    if not _is_use(use) or _ANY_USE.search(name):
         return None
     if not only and PLACE_WORD.search(whole):
         return None

@@ -128,7 +128,7 @@ def _place(token: _Token, following: _Token | None, stack: Sequence[_Open]) -> t
     going = [
         (depths[style], (style, place))
         for style, place in token.meanings
-        if style in depths and 0 < place - stack[depths[style]].place <= 1
+        if style in depths and place == stack[depths[style]].place + 1
     ]
     opening = next((each for each in token.meanings if each[0] not in depths and each[1] < 2), None)
     if opening is not None and (not going or (following is not None and (opening[0], 2) in following.meanings)):
