@@ -63,8 +63,8 @@ def inspect_closed(data_dir: Path) -> Inspection:
         advice = "" if kept is None else f" or rename {kept} to it and run `kg doctor --repair`"
         return Inspection([Problem("unreadable", store.name, f"{store} is missing. Restore a backup{advice}.")])
     found = inspect_store(directory)
-    kept_logs = directory.find(DataDirectory.damaged_logs)
-    logs = [*inspect_logs(store, found.counts.get("generation")), *name_kept_logs(kept_logs)]
+    logs = inspect_logs(store, found.counts.get("generation"))
+    logs += name_kept_logs(directory.find(DataDirectory.damaged_logs))
     return Inspection([*logs, *found.problems], found.counts)
 
 

@@ -99,8 +99,7 @@ def copy_store(directory: DataDirectory, *, whole: bool = False) -> Inspection:
     With `whole`, all quads are copied as they are, and compared; any problem means that the copy is not complete.
     """
     settings = {"store": str(directory.store), "target": str(directory.partial_store), "whole": whole}
-    limits = _limits(directory.store)
-    with run_task("copy", b"", settings, limits, what="the copy", module=copy_child.__name__) as done:
+    with run_task("copy", b"", settings, _limits(directory.store), what="the copy", module=copy_child.__name__) as done:
         problems, counts = read_findings(done, SourcePaths(directory.path))
     return Inspection(problems, counts)
 
