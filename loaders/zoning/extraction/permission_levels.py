@@ -64,7 +64,8 @@ INHERITED: Final = re.compile(
 )
 """``any use permitted in the C-1 District``"""
 NOT: Final = re.compile(
-    r"(?i)\bprohibited|\bnot (?:be )?(?:an? )?(?:permitted|allowed)|\bunpermitted|\bno(?:t one)? of the following uses",
+    r"(?i)\b(?:prohibited|forbidden)|\bnot (?:be )?(?:an? )?(?:permitted|allowed)|\bunpermitted"
+    r"|\bno(?:t one)? of the following uses",
 )
 _CONDITIONAL: Final = re.compile(
     r"(?i)\bconditional(?:ly)?\b|\bspeci(?:al|fic) (?:land )?(?:uses?|exceptions?|permits?)"

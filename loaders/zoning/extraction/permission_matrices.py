@@ -42,7 +42,7 @@ _MARK: Final = re.compile(
 _LETTER: Final = re.compile(
     r"(?<![\w-])(?P<open>[“\"‘'(\[]{0,2})(?P<letter>[A-Z](?:[/-]?[A-Z]){0,6}\d?|[-–—✓✔•●■○◯◐□☐]|\*{1,2}"
     r"|(?P<word>(?i:dash|hyphen|asterisk|check ?mark|blank|empty|no (?:letter|symbol|mark|entry))))"
-    r"(?![\w])[”\"’')\]]{0,2}"
+    r"(?!\w|-\d)[”\"’')\]]{0,2}"
 )
 """A letter or symbol of a matrix, or the word for one, in the text that explains it."""
 _SYMBOL_WORDS: Final = {"dash": "-–—", "hyphen": "-–—", "asterisk": "*", "checkmark": "✓✔", "check mark": "✓✔"}
@@ -57,6 +57,10 @@ _MARKED: Final = re.compile(
     r"(?: an?| the)?(?: letter| symbol)? ?$",
 )
 """Words before a letter that is named without quotes."""
+_AMONG_WORDS: Final = re.compile(
+    r"(?i)\b(?:in|of|per|than|under|sections?|tables?|articles?|schedules?|districts?|zones?)(?: the)? $"
+)
+"""Words before a letter that is none of the table."""
 _USE: Final = re.compile(r"(?i)\b(?:uses?|activit(?:y|ies))\b")
 _NOTE: Final = re.compile(
     r"(?:\(?(?P<mark>\d{1,2}|[¹²³⁰⁴-⁹]{1,2}|[*†‡]{1,3})[.):]?|\((?P<letter>[a-z]{1,2})\)|(?P<plain>[a-z])[.)])"
@@ -250,6 +254,7 @@ def _parse_legend(
     for around in (section.text[table.end : table.end + _AROUND], section.text[: table.start][-_AROUND:]):
         meanings = [(letter, _parse_meaning(said)) for letter, said in _meanings(around, letters)]
         told |= {letter: meaning for letter, meaning in meanings if meaning is not None}
+        told = dict.fromkeys((letter for letter, _ in meanings if letter == "X")) | told  # "X is impossible"
     legend = {letter: _Meaning(level) for letter, level in _USUAL.items()} | told
     if "X" in letters and "X" not in told:
         others = [legend.get(letter) for letter in letters - {"X"}]
@@ -302,30 +307,30 @@ def _find_signs(said: str, letters: Set[str]) -> Sequence[tuple[re.Match[str], S
     """Find the letters that a sentence explains, each with the marks that it is for.
 
     One of them is in quotes or brackets, next to words of an explanation, or at the start of a line. Then all others
-    are explained too, but ``A`` and ``I`` may be words.
+    are explained too, but ``A`` and ``I`` may be words. So are letters of other tables, by their form or their length.
     """
-    found: list[tuple[re.Match[str], Sequence[str]]] = []
+    found: list[tuple[re.Match[str], Sequence[str], bool, tuple[str, str]]] = []
     explained = False
     for match in _LETTER.finditer(said):
         word = (match["word"] or "").casefold()
-        names = (
-            [mark for mark in _SYMBOL_WORDS.get(word, ("",)) if mark in letters] if word else [match["letter"].upper()]
-        )
-        if not names or not letters >= {*names}:
-            continue
+        names = _SYMBOL_WORDS.get(word, "") or ("",) if word else (match["letter"].upper(),)
+        own = [each for each in names if each in letters]
         plain = match["letter"].isalpha() and match["letter"] not in ("A", "I")
+        explains = _EXPLAINS.match(said, match.end())
         told = bool(
             match["open"]
             or word
-            or _EXPLAINS.match(said, match.end())
+            or explains
             or not said[: match.start()].strip()
             or (plain and _MARKED.search(said, 0, match.start()))
             or _KEY_BEFORE.search(said, 0, match.start())
         )
-        if told or plain:
-            found.append((match, names))
-            explained = explained or told
-    return found if explained else []
+        explained = explained or (told and bool(own))
+        short = plain and (len(names[0]) < 3 or names[0] in _USUAL) and not _AMONG_WORDS.search(said, 0, match.start())
+        if (told or plain) if own else (told or short):
+            found.append((match, own or names, bool(own) or short, (match["open"], explains[0] if explains else "")))
+    forms = {form for _, names, _, form in found if letters >= {*names}} - {("", "")}
+    return [(match, names) for match, names, sure, form in found if sure or form in forms] if explained else []
 
 
 def _names(grid: Sequence[Sequence[Cell | None]], header: int, first: int) -> Sequence[int]:
