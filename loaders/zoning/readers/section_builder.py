@@ -41,7 +41,7 @@ BACK_MATTER: Final = re.compile(
     re.IGNORECASE,
 )
 """Titles of parts of a code that are not law."""
-_STATES: Final = re.compile(r"\b(?:shall|must|may|is|are)\b|:.*\d", re.IGNORECASE)
+_STATES: Final = re.compile(r"\b(?:shall|must|may|is|are)\b|^[^:]*:.*\d", re.IGNORECASE)
 """In the heading of a section without text: it is the law, ``No fence shall exceed six feet``."""
 _REFERENCES: Final = re.compile(r"cross[- ]references?\W*", re.IGNORECASE)
 """The line above the references that a publisher adds to a level, next to its table of contents."""
