@@ -32,9 +32,15 @@ def test_a_question_leads_to_the_section_that_answers_it(town: KnowledgeGraph) -
 
 def test_a_question_whose_words_stand_nowhere_is_told_to_be_far(town: KnowledgeGraph) -> None:
     build(town, TOWN)
-    assert descend(town, TOWN, "zeppelin", 1).notes == [
-        "No section contains a word of the query. The results are the closest in meaning."
-    ]
+    found = descend(town, TOWN, "zeppelin", 1)
+    assert (len(found.results), len(found.notes)) == (1, 2)
+
+
+def test_without_a_model_a_question_whose_words_stand_nowhere_finds_nothing(town: KnowledgeGraph) -> None:
+    town.search.model = None  # type: ignore[attr-defined]
+    build(town, TOWN)
+    assert descend(town, TOWN, "zeppelin", 3).results == []
+    assert descend(town, TOWN, "hives", 1).results
 
 
 def test_the_trace_has_every_candidate_with_its_score_and_why(town: KnowledgeGraph) -> None:
@@ -188,3 +194,8 @@ def test_where_the_ratings_are_none_vectors_decide(
     assert found.notes[0].startswith("The chat endpoint failed")
     assert found.reasoning[0].scored_by == "headings and texts (not by ratings: 127.0.0.1/judge failed)"
     assert {step.scored_by for step in found.reasoning[1:]} == {"headings and texts"}
+
+
+def test_a_code_without_text_is_told_to_have_none(opened: Callable[..., KnowledgeGraph]) -> None:
+    found = descend(opened([Law("7", "Land use")]), TOWN, "hives", 1)
+    assert (found.results, len(found.notes)) == ([], 1)

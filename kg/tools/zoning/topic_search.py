@@ -166,7 +166,7 @@ class _Score(NamedTuple):
     reason: str
 
 
-_ELSEWHERE: Final = _Score(0.0, "applies in other districts")
+_ELSEWHERE: Final = _Score(0.0, "not in the districts of the query, or without its words")
 
 
 def find_districts(question: str, districts: Sequence[Named]) -> tuple[list[Named], list[tuple[int, int]]]:
@@ -214,6 +214,8 @@ class _Descent:
         steps: list[TopicStep] = []
         arrived: list[tuple[str, float]] = []
         level = [root for root in tree.roots if root in tree.heights]
+        if not level:
+            self.notes.append("The sections of this code have no text.")
         while level:
             scored_by, scores = self.score(level)
             order = sorted(level, key=lambda section: -scores[section].value)
@@ -310,9 +312,13 @@ class _Descent:
         ranked = rank_governing(Question(reader, kind, place, about, words or None, scope or None))
         if named:
             self.notes.append(f"Sections of districts other than the {len(named)} of the query are left out.")
-        if not any(each.words for each in ranked):
-            self.notes.append("No section contains a word of the query. The results are the closest in meaning.")
         self.scored_by = WORDS if any(each.meaning is None for each in ranked) else HEADINGS_AND_TEXTS
+        if not any(each.words for each in ranked):
+            self.notes.append("No section contains a word of the query.")
+            if self.scored_by == WORDS:
+                ranked = []
+            elif ranked:
+                self.notes.append("The results are the closest in meaning.")
         own = {each.section: each for each in ranked}
         best: dict[str, Ranked] = {}
         for section in reversed([each for each in tree.order if each in tree.heights]):
