@@ -69,9 +69,10 @@ _KIND_WORDS: Final[Mapping[str, str]] = {
 _KIND_WEIGHT: Final = 0.3
 _DISTRICT_WEIGHT: Final = 0.5
 _DISTRICT_WORD: Final = re.compile(r"\b(?:districts?|zones?)\b", re.IGNORECASE)
-_ITEM: Final = re.compile(r"\W{0,2}(?:\(?[a-z]{1,4}|\(?[A-Z]|\(?\d{1,3})[.)]\s")
-"""The label of an item of a list."""
-_FOLLOWING: Final = re.compile(r"\b(?:following|as follows)\b", re.IGNORECASE)
+_ITEM: Final = re.compile(r"[^\w(]{0,2}(\(?)(?:([a-z]{1,4})|([A-Z])|(\d{1,3}))([.)])\s")
+"""The label of an item of a list: its brackets and its letters or number."""
+_FIRST: Final = frozenset({"a", "i", "A", "I", "1"})
+"""Labels of the first item of a list."""
 _SENTENCE_END: Final = re.compile(r"[.;:]['\")\]]*\s+|\n")
 
 
@@ -325,17 +326,46 @@ def _weigh(index: SectionIndex, terms: Mapping[str, float], words: str) -> float
 def _find_leads(text: str, lines: Sequence[tuple[int, int]], start: int) -> Iterator[tuple[int, int]]:
     """Yield the lines that introduce the list in which a line is an item, innermost first."""
     for _ in range(_LEADS):
-        leads = (
-            (first, end)
-            for first, end in reversed(lines)
-            if end <= start and _is_lead(text[max(first, end - _CHARACTERS) : end].rstrip())
-        )
-        first, end = next(leads, (start, start))
-        if first == start or end - first > _CHARACTERS or _ITEM.match(text, start) is None:
+        first, end = _find_lead(text, [each for each in lines if each[0] <= start])
+        if first == end or end - first > _CHARACTERS:
             return
         yield first, end
         start = first
 
 
-def _is_lead(line: str) -> bool:
-    return line.endswith(":") or _FOLLOWING.search(line) is not None
+def _find_lead(text: str, lines: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """Find the line above the first item of the list of the last of these lines. An empty span if there is none.
+
+    A line without a label is an item if a line with a colon at its end is above it, and no item with a label between.
+    """
+    own, nothing = _parse_label(text, lines[-1][0]), (0, 0)
+    at = len(lines) - 1
+    if own is None:
+        line = text[slice(*lines[-1])].rstrip()
+        if " | " in line or line.endswith(":"):  # a row of a table; a lead, perhaps of a list next to that above
+            return nothing
+        for first, end in reversed(lines[:-1]):
+            if text[first:end].rstrip().endswith(":"):
+                return first, end
+            if _parse_label(text, first):
+                break
+        return nothing
+    form, label = own
+    for number in range(at - 1, -1, -1):
+        other = _parse_label(text, lines[number][0])
+        if other is None or other[0] != form:
+            continue
+        if label in _FIRST and not (label in "iI" and ord(other[1][0]) == ord(label) - 1):
+            break
+        at, label = number, other[1]
+    return lines[at - 1] if at and label in _FIRST else nothing
+
+
+def _parse_label(text: str, start: int) -> tuple[tuple[str, int, str], str] | None:
+    """Parse the label of an item of a list: its form, which all items of a list have, and its letters or number."""
+    found = _ITEM.match(text, start)
+    if found is None:
+        return None
+    opening, *labels, closing = found.groups()
+    place = next(place for place, label in enumerate(labels) if label)
+    return (opening, place, closing), labels[place]

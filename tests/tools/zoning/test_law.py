@@ -107,16 +107,31 @@ def test_tables_alone_are_complete_and_quote_no_law(kg: KnowledgeGraph) -> None:
     assert (found.meta.completeness, found.law, found.coverage) == ("complete", [], None)
 
 
-def test_an_item_of_a_list_is_quoted_with_its_lead(kg: KnowledgeGraph) -> None:
+HALLS = "".join(
+    f"{number}. Halls of sort {number}, which are kept for the use of the guild and its guests.\n"
+    for number in range(2, 9)
+)
+ONLY = "Land shall be used by right for only the uses set forth below."
+
+
+@pytest.mark.parametrize(
+    ("before", "leads", "others", "item"),
+    [
+        ("", ["The following uses are prohibited:"], f"1. Mills.\n{HALLS}", "9. Kilns."),
+        ("", ["Special Permit Required"], f"1. Inns.\n{HALLS}", "9. Kilns."),
+        ("", [ONLY, "(a) Main Uses."], f"1. Mills.\n{HALLS}", "9. Kilns."),
+        ("Permitted Uses:\nHomes.\n", ["Uses by permit:"], f"Inns.\n{HALLS.replace('. H', ' h')}", "Kilns."),
+        ("", [], f"1. Mills.\n{HALLS}9. Public uses, including:\na. Inns.\n", "10. Kilns."),
+    ],
+)
+def test_an_item_of_a_list_is_quoted_with_its_leads(
+    kg: KnowledgeGraph, before: str, leads: list[str], others: str, item: str
+) -> None:
     town: Any = {"municipality": "Lead Lea", "state": "UT"}
-    items = "".join(
-        f"{number}. Halls of sort {number}, which are kept for the use of the guild and its guests.\n"
-        for number in range(1, 9)
-    )
-    text = f"The following uses are prohibited:\n{items}9. Kilns."
+    text = before + "\n".join((*leads, others + item))
     kg_ingest_code_section(kg, **town, section_id="1", title="R-1 Cottage District", level=1, raw_content=text)
     [passage] = kg_query_permissions(kg, **town, district="R-1", use="kiln").law
-    assert [quote.text for quote in passage.quotes] == ["The following uses are prohibited:", "9. Kilns."]
+    assert [quote.text for quote in passage.quotes] == [*leads, item]
 
 
 def test_rules_for_other_cases_are_quoted_with_all_the_leads_of_their_lists(kg: KnowledgeGraph) -> None:
