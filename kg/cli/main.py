@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from kg import __version__, interruption
-from kg.cli import backups, docs, models, output, quarantine, summaries, validate
+from kg.cli import backups, derivations, docs, models, output, quarantine, summaries, validate
 from kg.cli.connection import connect, resolve_for_server
 from kg.cli.output import AsJson, DataDir
 from kg.errors import IndexUnavailableError
@@ -553,40 +553,8 @@ def reindex(
     output.answer(document, as_json)
 
 
-@app.command("mentions")
-@output.reported
-def find_mentions(
-    data_dir: DataDir = None,
-    full: Annotated[bool, typer.Option("--full", help="Search every text again, not only changed ones.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Find mentions of concepts in texts. Every load does so; this command resumes an interrupted search."""
-    with connect(data_dir) as graph, output.progress("finding mentions") as advance:
-        document = graph.call("mentions", {"full": full}, advance)
-    if as_json:
-        output.put_json(document)
-        return
-    output.show(document)
-    if not document["concepts"]:
-        output.say("kg: No concepts are loaded. Load some with kg load wikibase.")
-    elif not document["graphs"]:
-        output.say("kg: No text or concept has changed since the last search. To search every text again, add --full.")
-
-
-@app.command(epilog=output.examples("kg derive", "kg derive entities --full"))
-@output.reported
-def derive(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="mentions or entities; all if omitted.")] = None,
-    data_dir: DataDir = None,
-    full: Annotated[bool, typer.Option("--full", help="Compute all of it again, not only due graphs.")] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Compute derived graphs that are due. Every load does so; `kg status` lists them."""
-    with connect(data_dir) as graph, output.progress("deriving") as advance:
-        document = graph.call("derive", {"name": name, "full": full}, advance)
-    output.answer(document, as_json)
-
-
+app.command("mentions")(derivations.find_mentions)
+app.command(epilog=output.examples("kg derive", "kg derive entities --full"))(derivations.derive)
 app.command(epilog=output.examples("kg backup /mnt/backups/today"))(backups.backup)
 app.command(epilog=output.examples("kg restore /mnt/backups/today --data-dir kg-data"))(backups.restore)
 app.command()(backups.doctor)

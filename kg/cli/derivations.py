@@ -1,0 +1,43 @@
+"""`kg mentions` and `kg derive`: derived graphs that are due are computed."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kg.cli import output
+from kg.cli.connection import connect
+from kg.cli.output import AsJson, DataDir
+
+
+@output.reported
+def find_mentions(
+    data_dir: DataDir = None,
+    full: Annotated[bool, typer.Option("--full", help="Search every text again, not only changed ones.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Find mentions of concepts in texts. Every load does so; this command resumes an interrupted search."""
+    with connect(data_dir) as graph, output.progress("finding mentions") as advance:
+        document = graph.call("mentions", {"full": full}, advance)
+    if as_json:
+        output.put_json(document)
+        return
+    output.show(document)
+    if not document["concepts"]:
+        output.say("kg: No concepts are loaded. Load some with kg load wikibase.")
+    elif not document["graphs"]:
+        output.say("kg: No text or concept has changed since the last search. To search every text again, add --full.")
+
+
+@output.reported
+def derive(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="mentions or entities; all if omitted.")] = None,
+    data_dir: DataDir = None,
+    full: Annotated[bool, typer.Option("--full", help="Compute all of it again, not only due graphs.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compute derived graphs that are due. Every load does so; `kg status` lists them."""
+    with connect(data_dir) as graph, output.progress("deriving") as advance:
+        document = graph.call("derive", {"name": name, "full": full}, advance)
+    output.answer(document, as_json)
