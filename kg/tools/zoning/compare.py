@@ -182,19 +182,15 @@ def compare_zoning(
 
 
 def _select(reader: Reader, town: Vocabulary, kind: RuleKind) -> list[Found]:
-    """Select the reported rules of districts that no rule of a source overrules."""
+    """Select the reported rules that no rule of a source overrules."""
     kinds = {iri: parse_use_kinds(each.name) for iri, each in town.uses.items()}
-    found = [
-        each
-        for each in find_rules(reader, kind, town).reported
-        if each.district is not None and (kind == "standard" or each.about in kinds)
-    ]
+    found = [each for each in find_rules(reader, kind, town).reported if kind == "standard" or each.about in kinds]
     overruled = find_overruled(reader, found, found, lambda about: kinds.get(about, about))
     return [each for each in found if each.iri not in overruled]
 
 
 def _check_town(reader: Reader, town: Vocabulary, kind: RuleKind) -> PlaceCoverage | None:
-    """Check the rules of the districts of a place. None without unsure rules and text."""
+    """Check the rules of the districts of a place. None if no text is loaded and no rule is unsure."""
     reported, unsure = (Counter(each.district for each in several) for several in find_rules(reader, kind, town))
     districts = town.districts.items()
     counts = {each.code: count for iri, each in districts if (count := unsure[iri])}
@@ -224,7 +220,7 @@ def _compare_uses(
     offset: int,
     limit: int,
 ) -> list[UseRow]:
-    """Build the rows of uses. Those that are not on the page have no districts."""
+    """Build the rows of uses. Those that are not on the page have no places."""
     names: dict[str, str] = {}
     cells: dict[str, dict[str, list[Found]]] = defaultdict(lambda: defaultdict(list))
     for town in towns:

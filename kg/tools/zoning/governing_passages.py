@@ -48,8 +48,8 @@ _CHARACTERS: Final = 420
 """Maximum characters of a passage, if its first sentence is not longer."""
 _LONGEST: Final = 1_200
 """Maximum characters of a passage."""
-_MORE: Final = 300
-"""Maximum size, in tokens, of the other lines of a section that have as many of the words asked for."""
+_MORE: Final = 600
+"""Maximum characters of the other lines of a section that have as many of the words asked for."""
 _LEADS: Final = 3
 """Maximum leads of a line: that of the list it is in, and of those that this list is in."""
 _MARKS: Final = 5
@@ -133,7 +133,7 @@ class Question:
     """A question about the districts of a code."""
 
     reader: Reader
-    kind: RuleKind | Literal["definition", "topic"]
+    kind: RuleKind | Literal["topic"]
     place: Place
     about: str | None
     """The use or the type of standard, in the words of the question."""
@@ -155,7 +155,7 @@ def find_law(question: Question, tokens: int, told: Container[str] = ()) -> Law:
 
     def quote(section: str) -> Passage:
         own = [scope for scope in scopes.get(section, ()) if scope.includes(question.scope or ())]
-        return _quote(index, section, terms, own, 2 * min(tokens, _MORE))
+        return _quote(index, section, terms, own, min(2 * tokens, _MORE))
 
     passages: list[Passage] = []
     size = 0

@@ -77,9 +77,6 @@ _CLOSED: Final = (
 )
 _UNNAMED: Final = "unnamed"
 """The type of a cell that is not one number of a known dimension."""
-SHOWN_ODDS: Final = 5
-ALIKE: Final = 80
-"""Least similarity, of 100, of two words in names of uses that are suggested."""
 SHOWN_UNSURE: Final = 10
 """Maximum number of unsure rules in an answer."""
 
@@ -127,7 +124,7 @@ class PermissionResult(Result):
 class Standard(Lean):
     """A prescribed dimension. `raw_value` is as recorded; `value` and `unit` are set for numbers only."""
 
-    district: str | None = Field(None, description="District code; absent: not for one district")
+    district: str = Field(description="District code")
     standard_type: str
     bound: str | None = Field(None, description="min or max")
     value: float | None = None
@@ -361,19 +358,16 @@ def kg_query_standards(
     asked.reader.start_selection()
     rules = find_rules(asked.reader, "standard", words)
     reported, unsure = rules if standard_type is None else _select_types(asked, standard_type, rules)
-    in_scope = {*districts, *([None] if district is None else [])}
-    found, unsure = ([each for each in several if each.district in in_scope] for several in (reported, unsure))
-    order = [*districts, None]
-    found.sort(key=lambda each: (order.index(each.district), each.about, not each.is_stated, each.iri))
+    found, unsure = ([each for each in several if each.district in districts] for several in (reported, unsure))
+    order = [*districts]
+    found.sort(key=lambda each: (order.index(each.district or ""), each.about, not each.is_stated, each.iri))
     if not found:
         asked.notes.append(_note_nothing(asked.place, "standard", bool(words.districts)))
-    if elsewhere := sum(each.district is None for each in reported if None not in in_scope):
-        asked.notes.append(f"{elsewhere} more standards name no district. Omit district to list them.")
 
     def to_standard(each: Found, rule: Rule, evidence: RuleEvidence) -> Standard:
         number, unit = rule.quantity() or (None, None)
         return Standard(
-            district=words.districts[each.district].code if each.district else None,
+            district=words.districts[each.district or ""].code,
             standard_type=rule.code(KG.standardType) or "",
             bound=rule.code(KG.bound),
             value=number,

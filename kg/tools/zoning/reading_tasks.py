@@ -48,12 +48,12 @@ SELECT ?section (COUNT(DISTINCT ?rule) AS ?count) WHERE {
 } GROUP BY ?section"""
 
 Wanted = Literal["uses", "standards", "definitions"]
-_FACTS: Final[Mapping[Wanted, tuple[str, NamedNode]]] = {
-    "uses": ("kg_ingest_use_permissions", KG.UsePermission),
-    "standards": ("kg_ingest_dimensional_standards", KG.DimensionalStandard),
-    "definitions": ("kg_ingest_definitions", KG.Definition),
+_FACTS: Final[Mapping[Wanted, tuple[RuleKind, str, NamedNode]]] = {
+    "uses": ("permission", "kg_ingest_use_permissions", KG.UsePermission),
+    "standards": ("standard", "kg_ingest_dimensional_standards", KG.DimensionalStandard),
+    "definitions": ("definition", "kg_ingest_definitions", KG.Definition),
 }
-"""The tool that takes the facts of a kind, and their class."""
+"""The rules of a kind, the tool that takes them, and their class."""
 
 _ALSO: Final = {
     "use": "uses", "permission": "uses", "permissions": "uses", "standard": "standards", "definition": "definitions",
@@ -110,8 +110,7 @@ def zoning_reading_tasks(
     tree = code_tree.cached_tree(kg, place.iri)
     words = load_vocabulary(reader, place)
     districts = None if district is None else find_named("district", district, words.districts, place, notes)
-    tool, of = _FACTS[kind]
-    rules: RuleKind = "standard" if kind == "standards" else "permission"
+    rules, tool, of = _FACTS[kind]
     if section_id is not None:
         root = find_section(tree, section_id)
         sections = [each for each in tree.below(root) if tree.sections[each].text_sha256 is not None]

@@ -265,9 +265,7 @@ def _describe_basis(rule: Rule) -> str:
 
 RULES_OF_CODE: Final = """
 SELECT ?rule ?graph ?district ?about ?confidence ?review WHERE {
-  { VALUES ?district { $districts } GRAPH ?graph { ?rule kg:district ?district ; $about ?about } }
-  UNION { ?section kg:jurisdiction $municipality . ?rule kg:definedIn ?section GRAPH ?graph { ?rule $about ?about }
-          FILTER NOT EXISTS { ?rule kg:district ?any } }
+  VALUES ?district { $districts } GRAPH ?graph { ?rule kg:district ?district ; $about ?about }
   OPTIONAL { ?rule kg:confidence ?confidence } OPTIONAL { ?rule kg:reviewStatus ?review }
 }"""
 
@@ -285,7 +283,7 @@ class Found(NamedTuple):
     iri: str
     graph: str
     district: str | None
-    """None for a standard that names no district, and for a definition."""
+    """None for a definition."""
     about: str
     """Its use or type of standard, or the term that it defines."""
     confidence: float | None
@@ -310,13 +308,11 @@ RuleKind = Literal["permission", "standard", "definition"]
 
 def find_rules(reader: Reader, kind: RuleKind, words: Vocabulary) -> Candidates:
     """Find all rules of a kind in a code."""
-    place = NamedNode(words.place.iri)
     if kind == "definition":
-        query = bind(DEFINITIONS, municipality=place)
+        query = bind(DEFINITIONS, municipality=NamedNode(words.place.iri))
     else:
         about = KG.landUse if kind == "permission" else KG.standardType
-        districts = [NamedNode(iri) for iri in words.districts]
-        query = bind(RULES_OF_CODE, districts=districts, municipality=place, about=about)
+        query = bind(RULES_OF_CODE, districts=[NamedNode(iri) for iri in words.districts], about=about)
     least = reader.kg.settings.rule_confidence
     reported: list[Found] = []
     unsure: list[Found] = []

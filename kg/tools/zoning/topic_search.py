@@ -133,7 +133,7 @@ def kg_search_by_topic(
         Literal["auto", "embeddings", "chat"], Field(description="auto: chat if configured, else embeddings")
     ] = "auto",
 ) -> TopicResult:
-    """Find the sections of a code that regulate a topic, from the top level down by their summaries.
+    """Find the sections of a code that regulate a topic, from the top level down.
 
     Use for themes. Returns results (section_id, iri, title, score, summary, path), the reasoning per level, and the
     differences to plain search.

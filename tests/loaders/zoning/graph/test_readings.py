@@ -126,7 +126,8 @@ def test_standards_and_definitions_are_read_too(kg: KnowledgeGraph) -> None:
         "quotations": ["A smithy means a shop where iron is worked."],
     }  # fmt: skip
     assert kg_ingest_definitions(kg, **TOWN, definitions=[definition]).stored == 1
-    assert kg_query_definition(kg, **TOWN, term="smithy").meta.total is not None
+    [read] = kg_query_definition(kg, **TOWN, term="smithy").unsure
+    assert (read.term, read.evidence.basis) == ("smithy", "read by agent/local, unconfirmed")
 
 
 def test_tasks_hand_out_the_sections_of_a_district_with_the_form(kg: KnowledgeGraph) -> None:
