@@ -36,11 +36,8 @@ HISTORY: Final = "History"
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A citation in the markup of a source, for the offsets [start, end) of a text. At least one of the two targets is
-    set."""
+    """A citation in the markup of a source. At least one of the two targets is set."""
 
-    start: int
-    end: int
     path: str | None = None
     """Address in the code, as recorded: ``§8-231.01|(a)|(1)``, ``8|2A|I``."""
     document: str | None = None
@@ -121,7 +118,7 @@ class Note:
     kind: str = HISTORY
     """As recorded: History, Editor's Notes, Emergency Legislation."""
     citations: Sequence[Citation] = ()
-    """Offsets in the text of the note. A citation of all of it is the document that the note is about."""
+    """The first may be the document that the note is about."""
     effective: str | None = None
     """Effective date, as recorded."""
 

@@ -1,15 +1,13 @@
 """Parser for the D.C. Code in the XML that its council publishes (https://code.dccouncil.us/schemas/dc-library).
 
 An index file contains the hierarchy of a title and includes one file per section. ``<para>`` nests as subsections do.
-The targets of ``<cite>`` are kept with their offsets in the text or annotation. A ``<num>`` that is ``undesignated``
+The targets of ``<cite>`` are kept with the section or annotation that has them. A ``<num>`` that is ``undesignated``
 only groups its paragraphs: it is neither text of the law nor a label. Text of unknown elements is kept.
 """
 
 from __future__ import annotations
 
 import os
-import re
-from collections import deque
 from collections.abc import Container, Iterator, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -38,10 +36,6 @@ _NAMES: Final = ("num", "prefix", "heading")
 """Elements of a paragraph that are the start of its text."""
 _SAID: Final = frozenset({"num", "heading", "reason"})
 """Elements that describe a level, apart from its text."""
-_BEGIN: Final = "\ufffe"
-_END: Final = "\uffff"
-"""The start and the end of a citation in the text of a line: no characters of XML."""
-_MARKS: Final = re.compile(f"([{_BEGIN}{_END}])")
 
 
 def is_index(start: bytes) -> bool:
@@ -180,7 +174,7 @@ def _notes(element: etree._Element) -> Iterator[Note]:
         document, path = child.get("doc"), child.get("path")
         if text:
             if document or path:
-                citations.insert(0, Citation(0, len(text), path, document))
+                citations.insert(0, Citation(path, document))
             kind = child.get("type") or (HISTORY if child.tag == "annotation" else "Note")
             yield Note(text, kind, citations, child.get("eff"))
 
@@ -194,10 +188,6 @@ class _TextWriter(Writer):
         self._apart = apart
         self._parts: dict[etree._Element, Subsection] = {}
         """The paragraphs that are begun or will be, with their labels."""
-        self._cited: deque[etree._Element] = deque()
-        """The citations in the text since the last line."""
-        self._open: list[tuple[int, etree._Element]] = []
-        """Citations with their starts."""
 
     def divide(self, element: etree._Element, path: tuple[str, ...] = ()) -> None:
         """Make each child of a level or paragraph a line, but the names of a paragraph the start of the next one."""
@@ -223,38 +213,23 @@ class _TextWriter(Writer):
         return element in self._apart or element.get("undesignated") == "true"
 
     def enter(self, element: etree._Element) -> None:
-        """Begin a paragraph, or a citation."""
+        """Begin a paragraph, or keep a citation."""
         if (part := self._parts.get(element)) is not None:
             start = self.body().next_start + sum(len(label) + 1 for label in self.labels)
             self._parts[element] = replace(part, start=start)
             self.divide(element, part.path)
         elif element.tag == "cite":
-            self._cited.append(element)
-            self.run.append(_BEGIN)
+            path, document = element.get("path"), element.get("doc")
+            if (path or document) and _all(element):
+                self.citations.append(Citation(path, document))
 
     def leave(self, element: etree._Element) -> None:
-        """End a paragraph, or a citation."""
+        """End a paragraph."""
         if (part := self._parts.get(element)) is not None:
             self.end()
             self.body().items.append(replace(part, end=self.body().length))
-        elif element.tag == "cite":
-            self.run.append(_END)
 
     def take(self, text: str, element: etree._Element) -> bool:
-        """Write a line with its citations."""
-        line, start = "", self.body().next_start
-        self._open = [(0, cited) for _, cited in self._open]  # begun on an earlier line
-        for piece in _MARKS.split(text):
-            if piece == _BEGIN:
-                self._open.append((len(line), self._cited.popleft()))
-            elif piece == _END:
-                first, cited = self._open.pop()
-                path, document = cited.get("path"), cited.get("doc")
-                end = start + len(line.rstrip())
-                if (length := len(line[first:].strip())) and (path or document):
-                    self.citations.append(Citation(end - length, end, path, document))
-            else:
-                line += piece.removeprefix(" ") if line[-1:] in ("", " ") else piece
-        if line.strip():
-            self.body().write(line.rstrip())
+        """Write a line unchanged."""
+        self.body().write(text)
         return True

@@ -46,8 +46,8 @@ SECTION = Section(
     TEXT,
     (Subsection(("a",), 0, 13, "Duplexes"), Subsection(("a~2", "1"), 3, 13)),
     (Table(14, len(TEXT), ((Cell("District", 14, 22, header=True), Cell("Height", 25, 31)),), 1, "Heights"),),
-    (Citation(4, 8, "§17.12.010|(a)"), Citation(4, 8, "8|2A|I"), Citation(4, 8, "§17.20.040|(b)")),
-    (Note("Ord. 1"), Note("See there.", "Editor's Notes", (Citation(0, 3, document="Ord. 2"),), "2020")),
+    (Citation("§17.12.010|(a)"), Citation("8|2A|I"), Citation("§17.20.040|(b)")),
+    (Note("Ord. 1"), Note("See there.", "Editor's Notes", (Citation(document="Ord. 2"),), "2020")),
     "reserved",
     (4, 9),
 )
