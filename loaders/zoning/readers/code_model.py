@@ -73,7 +73,10 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table. Its rows are the lines in [start, end) of the section's text, after its caption."""
+    """A table. Its rows are the lines in [start, end) of the section's text, after its caption.
+
+    The lines of a nested table follow the line of the outer row.
+    """
 
     start: int
     end: int
@@ -82,8 +85,6 @@ class Table:
     header_rows: int = 0
     """Number of header rows."""
     caption: str | None = None
-    within: tuple[int, int, int] | None = None
-    """For a nested table: index of the outer table, row and cell. Its lines follow the outer row's line."""
 
     def grid(self) -> Sequence[Sequence[Cell | None]]:
         """Expand the rows to equal length. A spanning cell is repeated in each place; a place without a cell is None.
@@ -208,8 +209,6 @@ class Code:
     """Two letters of a state of the United States, or a code of ISO 3166-2. None if the source does not state it."""
     sections: Sequence[Section]
     """In document order, so parents come before their children."""
-    updated: str | None = None
-    """Date of the text, as recorded."""
     permissions: Sequence[UsePermission] = ()
     standards: Sequence[DimensionalStandard] = ()
     definitions: Sequence[Definition] = ()

@@ -56,13 +56,12 @@ def parse(data: bytes, name: str) -> Code:
     sections, told = reader.drafts.sections(), reader.drafts.warnings
     if all(section.kind != SECTION for section in sections):
         told.append("No section found.")
-    jurisdiction, updated = said.get("jurisdiction"), said.get("dateModified")
+    jurisdiction = said.get("jurisdiction")
     called = jurisdiction.get("name") if isinstance(jurisdiction, dict) else None
     return Code(
         called if isinstance(called, str) else None,
         None,
         sections,
-        updated if isinstance(updated, str) else None,
         warnings=prefix_warnings(told, name),
     )
 

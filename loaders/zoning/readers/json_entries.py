@@ -62,7 +62,6 @@ def parse(data: bytes, name: str) -> Code:
         strings.get("municipality"),
         strings.get("state"),
         sections,
-        strings.get("updated"),
         tuple(_each(given, "permissions", told, parse_permission)),
         tuple(_each(given, "standards", told, parse_standard)),
         tuple(_each(given, "definitions", told, parse_definition)),

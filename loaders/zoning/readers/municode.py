@@ -4,7 +4,7 @@ A file contains the unchanged responses of the service, under these names:
 
 * ``client``: of ``/Clients/name``: ``ClientID``, ``ClientName``, ``State``
 * ``product``: one of the ``codes`` of ``/ClientContent/{client}``
-* ``job``: of ``/Jobs/latest/{product}``: ``Id``, ``Name``, ``BannerText``; a job is one edition of a code
+* ``job``: of ``/Jobs/latest/{product}``: ``Id``, ``Name``; a job is one edition of a code
 * ``nodes``: of ``/codesToc/children``, all levels, parents first: ``Id``, ``Heading``, ``ParentId``
 * ``docs``: the ``Docs`` of ``/CodesContent``: ``Id``, ``Title`` and ``Content``, which is HTML
 """
@@ -72,7 +72,6 @@ def parse(data: bytes, name: str) -> Code:
         _get(answers, "client", "ClientName"),
         state.upper() if isinstance(state, str) else None,
         sections,
-        _get(answers, "job", "BannerText") or _get(answers, "job", "Name"),
         warnings=prefix_warnings(warnings, name),
     )
 

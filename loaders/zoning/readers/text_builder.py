@@ -72,7 +72,7 @@ class Body:
         self.length = start + len(line)
         return start
 
-    def table(self, table: WrittenTable, within: tuple[int, int, int] | None = None) -> None:
+    def table(self, table: WrittenTable) -> None:
         """Add a table: its caption, then its rows, each followed by the tables nested in it."""
         if table.caption:
             self.write(table.caption)
@@ -80,22 +80,22 @@ class Body:
         self.tables.append(Table(0, 0, ()))  # reserves its index before those of nested tables
         rows: list[Sequence[Cell]] = []
         first = None
-        for number, row in enumerate(table.rows):
+        for row in table.rows:
             if any(cell.text for cell in row):
                 start = self.write(" | ".join(cell.text for cell in row))
                 first = start if first is None else first
             else:
                 start = self.next_start if first is None else self.length
             rows.append(self._placed(row, start))
-            for place, cell in enumerate(row):
+            for cell in row:
                 for inner in cell.nested:
                     first = self.next_start if first is None else first
-                    self.table(inner, (index, number, place))
+                    self.table(inner)
         if first is None:
             # A table without text is the empty span at the end of the text before it.
             first = self.length
             rows = [[replace(cell, start=first, end=first) for cell in row] for row in rows]
-        self.tables[index] = Table(first, self.length, rows, table.header_rows, table.caption, within)
+        self.tables[index] = Table(first, self.length, rows, table.header_rows, table.caption)
 
     def _placed(self, row: Sequence[Written], start: int) -> Sequence[Cell]:
         cells = []
