@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Literal
 
-from loaders.zoning.extraction.measures import find_unit
+from loaders.zoning.extraction.measures import find_units
 
 Bound = Literal["min", "max"]
 STOREY: Final = "storey"
@@ -166,13 +166,14 @@ def parse_label(words: str, group: str = "") -> DimensionLabel | None:
             return None
     if type_ is None:
         return None
-    units = [each for each in (find_unit(words), find_unit(group)) if each is not None and allows_unit(type_, each)]
+    named = [{unit for unit in find_units(each) if allows_unit(type_, unit)} for each in (words, group)]
+    units = named[0] or named[1]  # of "feet/stories", a value must name its own
     if type_ == "floor-area-ratio":
-        units = ["UNITLESS"]
+        units = {"UNITLESS"}
     elif type_ == "density" and re.search(r"(?i)\bacre", f"{words} {group}"):
-        units = ["dwelling-per-acre"]
+        units = {"dwelling-per-acre"}
     bound = bound_of(words) or bound_of(group) or _KINDS[type_][1]
-    return DimensionLabel(type_, bound, units[0] if units else None, case or None)
+    return DimensionLabel(type_, bound, next(iter(units)) if len(units) == 1 else None, case or None)
 
 
 def _parse_name(words: str) -> tuple[str, str]:

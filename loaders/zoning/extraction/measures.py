@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -144,12 +144,10 @@ def parse_measure(text: str, unit: str | None = None) -> Measure | None:
     return Measure(0, len(words), words, None if match["last"] else _value(match["first"], unit), unit)
 
 
-def find_unit(words: str) -> str | None:
-    """Find the last unit in some words: FT2 in ``Lot Area (sq. ft.)``."""
-    found = [
-        match for match in _UNIT_ONLY.finditer(words) if match.start() == 0 or not words[match.start() - 1].isalnum()
-    ]
-    return _unit_of(found[-1]) if found else None
+def find_units(words: str) -> Set[str]:
+    """Find the units in some words: FT2 in ``Lot Area (sq. ft.)``."""
+    matches = _UNIT_ONLY.finditer(words)
+    return {_unit_of(match) for match in matches if match.start() == 0 or not words[match.start() - 1].isalnum()}
 
 
 def _value(words: str, unit: str) -> Decimal | None:
@@ -161,7 +159,7 @@ def _value(words: str, unit: str) -> Decimal | None:
 
 def parse_number(words: str) -> Decimal | None:
     """Parse a number: ``6,000``, ``2 1/2``, ``thirty-five (35)``, ``one and one-half``. None if it is not a finite
-    decimal, and for two different ones in digits: ``35 (10.7)``."""
+    decimal, and for two different ones: ``35 (10.7)``."""
     exact = _parse_exactly(words)
     if exact is None:
         return None
@@ -176,9 +174,10 @@ def _parse_exactly(words: str) -> Fraction | None:
     inside = re.search(rf"\( ?({_DIGITS}) ?%?\)", words)
     told = inside[1] if inside else words
     before = words[: inside.start()].strip() if inside else ""
-    if re.fullmatch(_DIGITS, before) and _parse_digits(before) != _parse_digits(told):
-        return None
-    return _parse_digits(told) if re.fullmatch(_DIGITS, told) else _parse_words(told)
+    first, last = (
+        _parse_digits(each) if re.fullmatch(_DIGITS, each) else _parse_words(each) for each in (before or told, told)
+    )
+    return last if first == last else None
 
 
 def _parse_digits(words: str) -> Fraction | None:

@@ -21,7 +21,7 @@ from loaders.zoning.extraction.dimensions import (
     type_in_unit,
 )
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.measures import Measure, parse_measure
+from loaders.zoning.extraction.measures import Measure, find_units, parse_measure
 from loaders.zoning.extraction.permission_matrices import (
     find_marks,
     find_notes,
@@ -243,7 +243,7 @@ class _Reader:
         parts = _PAIR.split(raw)
         for names in (column.rest, label.case or ""):
             of = [each.strip(" ()") for each in _PAIR.split(names)]
-            if len(of) == len(parts) and all(of):
+            if len(of) == len(parts) and all(of) and len(find_units(names)) < 2:
                 last = parse_measure(parts[-1], label.unit)
                 values = [parse_measure(each, label.unit or (last.unit if last else None)) for each in parts]
                 if all(

@@ -9,7 +9,7 @@ from typing import Final
 
 from loaders.zoning.extraction import districts as naming
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.permission_levels import Level, find_review, is_conditional, level_of
+from loaders.zoning.extraction.permission_levels import NOT, Level, find_review, is_conditional, level_of
 from loaders.zoning.extraction.section_scope import parse_scope
 from loaders.zoning.extraction.use_items import VERB
 
@@ -115,6 +115,8 @@ def parse_heading(words: str, known: Mapping[str, District]) -> Lead | None:
     match = HEADING.match(bare)
     if match is None or not OF_USES.search(match[0]) or _PROCEDURE.fullmatch(match[0].strip()):
         return None
+    if not districts and _is_elsewhere(words, known):
+        return BLOCKED
     rest = bare[match.end() :]
     conditions: tuple[str, ...] = ()
     if rest:
@@ -141,6 +143,15 @@ def parse_heading(words: str, known: Mapping[str, District]) -> Lead | None:
     return Lead(level, bare, conditions, review, districts)
 
 
+def _is_elsewhere(words: str, known: Mapping[str, District]) -> bool:
+    """Whether some words name a district that is not known: ``in other districts``."""
+    place = _IN_DISTRICT.search(words)
+    return place is not None and (
+        "other" in place[0].casefold()
+        or all(parse_scope(each, known) == ("none", ()) for each in place.group(0, "place"))
+    )
+
+
 def _take_place(words: str, known: Mapping[str, District]) -> tuple[str, Sequence[str] | None]:
     """Take the districts that a heading names out of its words."""
     if placed := _IN_DISTRICT.search(words):
@@ -162,6 +173,8 @@ def parse_sentence(said: str, first: int, last: int, known: Mapping[str, Distric
         limit = None
     whole = _NO_OTHER.sub("", said)
     plain = whole if limit is None or _APPROVED.search(limit[0]) else whole.replace(limit[0], "")
+    if (limit is not None and NOT.search(limit[0])) or (districts is None and _is_elsewhere(said, known)):
+        return BLOCKED
     cut = _EXCEPT.search(plain)  # "No building shall be used except for one of the following uses"
     exclusive = cut is not None and _NO.search(plain, 0, cut.start()) and ANNOUNCES.search(plain, cut.end())
     closes = (first, last) if exclusive or _ONLY.search(said) or whole != said else None

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.measures import find_measures, find_unit, parse_measure, parse_number
+from loaders.zoning.extraction.measures import find_measures, find_units, parse_measure, parse_number
 from tests.examples import dear
 
 
@@ -50,7 +50,7 @@ def test_what_is_no_measure_is_none(text: str) -> None:
 
 
 def test_a_cell_takes_the_unit_of_its_header() -> None:
-    assert find_unit("Lot area (sq. ft.)") == "FT2"
+    assert find_units("Lot area (sq. ft.)") == {"FT2"}
     found = parse_measure("6,000", "FT2")
     assert found is not None
     assert (found.value, found.unit) == (Decimal(6000), "FT2")

@@ -125,6 +125,19 @@ def test_the_heading_of_a_list_says_the_level(heading: str, level: str) -> None:
     assert uses(f"{heading}\nSheds.\nBarns (see § 3-2).") == [("R-1", "Sheds", level), ("R-1", "Barns", level)]
 
 
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Uses permitted in other districts",
+        "Uses permitted in the Shoreland District",
+        "The following uses are permitted in the Shoreland District:",
+        "The following uses are permitted only in the R-2 District and shall not be permitted in the R-1 District:",
+    ],
+)
+def test_a_list_for_another_district_says_nothing_about_that_of_its_section(lead: str) -> None:
+    assert uses(f"{lead}\nSheds.\nBarns.") == []
+
+
 def test_conditions_review_and_raw_level_are_kept() -> None:
     text = "Uses Subject to Conditional Use Permit (see § 3-1):\nBarns, provided that no hay is kept."
     (found,) = find_permissions(section(text, "R-1 District"), KNOWN)

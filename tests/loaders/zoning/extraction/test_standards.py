@@ -66,6 +66,7 @@ def test_a_label_names_a_dimension_only_as_a_whole(label: str, group: str, type_
         ("(a) Accessory buildings.\n(1) Maximum height: 15 feet.", []),
         ("(a) Signs.\n(1) Setback: 10 feet.", []),
         ("Rear yard: 20 percent of the lot depth.", []),
+        ("Minimum lot width: thirty (35) feet.", []),
         ("Maximum height: 5 feet per storey.", []),
         ("Minimum lot area: 40 feet.", []),
     ],
@@ -153,6 +154,19 @@ def test_a_pair_is_divided_where_a_header_names_its_parts() -> None:
         ("R-1", None, None, "30/40 feet"), ("R-2", "building-height", "1F", "20"),
         ("R-2", "building-height", "2F", "30 feet"),
     ]  # fmt: skip
+
+
+def test_a_number_below_a_header_with_two_units_is_told_with_its_own_only() -> None:
+    rows = [
+        ["", "R-1", "R-2"],
+        ["Height (ft./stories)", "35", "35/2.5"],
+        ["Lot area (sq. ft. or acres)", "2", "1 acre"],
+    ]
+    found = [(each.type, each.raw) for each in find_standards(with_table(rows), KNOWN)]
+    assert found == [(None, "35"), (None, "35/2.5")]
+    rows = [["District", "Height (ft./stories)"], ["R-1", "35 ft./2 stories"], ["R-2", "35 ft."]]
+    found = [(each.type, each.raw) for each in find_standards(with_table(rows), KNOWN)]
+    assert found == [(None, "35 ft./2 stories"), ("building-height", "35 ft.")]
 
 
 def test_a_row_below_a_group_row_takes_its_dimension_from_it() -> None:
