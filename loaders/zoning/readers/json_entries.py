@@ -113,7 +113,7 @@ def parse_statement(kind: type[_Statement], entry: Mapping[str, Any]) -> _Statem
     for each in fields(kind):
         if each.name == "conditions":
             conditions = entry.get(each.name)
-            listed = conditions if isinstance(conditions, list) else [conditions]
+            listed = conditions if isinstance(conditions, list | tuple) else [conditions]
             told = (_maybe({each.name: one}, each.name) for one in listed)
             given[each.name] = tuple(one for one in told if one is not None)
         elif each.default is MISSING:

@@ -73,6 +73,13 @@ def test_a_quoted_claim_is_unconfirmed_until_another_reader_agrees(kg: Knowledge
     assert permission.section_ref == "1"
 
 
+@pytest.mark.parametrize("conditions", [[], ["after leave of the reeve"]])
+def test_a_claim_has_the_conditions_of_its_entry(kg: KnowledgeGraph, conditions: list[str]) -> None:
+    assert send(kg, {**SMITHY, "use": "kiln", "conditions": conditions}).stored == 1
+    [unsure] = kg_query_permissions(kg, **TOWN, district="R-1", use="kiln").unsure
+    assert unsure.conditions == conditions
+
+
 def test_a_misreading_of_true_words_does_not_become_law(kg: KnowledgeGraph) -> None:
     wrong = {**SMITHY, "use": "kiln"}  # the sentence permits it after leave only
     assert send(kg, wrong).stored == 1
