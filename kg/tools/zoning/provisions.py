@@ -388,14 +388,18 @@ def _select_types(asked: _Asked, standard_type: str, rules: Candidates) -> Candi
 
     Without a type, an error with similar ones where no passage governs it.
     """
-    # Cells without a dimension whose headers have all words of the type.
+    # Cells without a dimension, but with a header that has all words of the type, or two: "Setbacks" and "Front".
     wanted, _ = parse_standard(standard_type)
     cells = {each.iri: each.graph for each in rules.reported if wanted and code_of(each.about) == _UNNAMED}
-    headed = {
-        iri
+    headers = {
+        iri: [parse_standard(each)[0] for each in (rule.one(KG.recordedIn) or "").split(" | ")]
         for iri, rule in load_rules(asked.reader, cells).items()
-        if wanted <= parse_standard(rule.one(KG.recordedIn) or "")[0]
     }
+    headed = set[str]()
+    for iri, several in headers.items():
+        rest = wanted.difference(*(each for each in several if each <= wanted))
+        if any(rest <= each for each in several):
+            headed.add(iri)
     codes = sorted({code_of(each.about) for several in rules for each in several} - {_UNNAMED})
     try:
         types, bound = find_standard_types(standard_type, codes, asked.place.quoted, asked.notes)

@@ -173,6 +173,21 @@ def test_cell_that_is_not_one_number_is_found_by_its_header(kg: KnowledgeGraph) 
     assert found == [("R-1", "15-25'"), ("R-2", "20'")]
 
 
+def test_cell_is_not_found_by_words_of_different_headers(kg: KnowledgeGraph) -> None:
+    town: Any = {"municipality": "Other Ombe", "state": "UT"}
+    rows = (
+        '<th colspan="2">Minimum setback (feet)</th>', "<th>Accessory use</th><th>To other lot line</th>",
+        "<td>Surface parking area</td><td>5</td>", "<td>Drives</td><td>6</td>",
+    )  # fmt: skip
+    text = f"<table>{''.join(f'<tr>{row}</tr>' for row in rows)}</table>"
+    kg_ingest_code_section(kg, **town, section_id="1", title="R-1 Cottage District", level=1, raw_content=text)
+    found = {
+        each: {rule.raw_value for rule in kg_query_standards(kg, **town, district="R-1", standard_type=each).standards}
+        for each in ("setback", "lot area")
+    }
+    assert found == {"setback": {"5", "6"}, "lot area": set()}
+
+
 def test_comparison_names_the_districts_without_a_rule(kg: KnowledgeGraph) -> None:
     places = ["Hazel Vale, UT", "Ash Dale, UT"]
     found = compare_zoning(kg, places)
