@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from kg.errors import InvalidInputError, QuadciteError, UpstreamError
 from kg.remote.http import Deadline, Reply, TooLargeError, redact, request_with_retry, send_request
 from kg.settings import Settings
+from kg.vocabulary import sha256
 
 MAX_RESPONSES: Final = 3
 """Number of unusable responses after which the endpoint counts as failing."""
@@ -215,6 +216,12 @@ class _UnusableError(Exception):
 
 def _count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def enclose(text: str) -> str:
+    """Enclose the part of a prompt that is data, never an instruction, in two lines that it cannot contain."""
+    mark = f"===== {sha256(text)[:16]}"
+    return f"{mark} begin\n{text}\n{mark} end"
 
 
 def has_chat(settings: Settings) -> bool:

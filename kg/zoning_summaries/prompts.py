@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from kg.errors import InvalidInputError
+from kg.remote.chat import enclose
 from kg.text import quoted
-from kg.vocabulary import sha256
 from kg.zoning_summaries.sentence_selection import split_sentences
 
 LENGTHS: Final = ((1, 2), (2, 3), (3, 4))
@@ -68,8 +68,7 @@ class Source:
             # Without the words at the ends, which may be cut.
             pieces = (body[start : start + PIECE].partition(" ")[2].rpartition(" ")[0] for start in starts)
             body = self.name + OMITTED + OMITTED.join(pieces)
-        mark = f"===== {sha256(body)[:16]}"
-        return f"{mark} begin\n{body}\n{mark} end"
+        return enclose(body)
 
 
 def get_length(level: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from kg.errors import IndexUnavailableError, UpstreamError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.remote.chat import ChatEndpoint, has_chat, open_chat
+from kg.remote.chat import ChatEndpoint, enclose, has_chat, open_chat
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Result
@@ -39,7 +39,6 @@ from kg.tools.zoning.name_lookup import (
     get_section_key,
     load_vocabulary,
 )
-from kg.vocabulary import sha256
 from kg.words import STOP_WORDS
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.code_tree import State
@@ -349,8 +348,7 @@ class _Descent:
                 said = [build_heading_path(self.tree, section), summary.text if summary else ""]
                 lines.append(f"{number}. {' '.join(said)}" + (f" Parts: {shorten(parts)}" if parts else ""))
             body = "\n".join(" ".join(line.split()) for line in lines)
-            mark = f"===== {sha256(body)[:16]}"
-            answer = endpoint.complete(RATING, f"{mark} begin\n{body}\n{mark} end", 40 * len(batch) + 50)
+            answer = endpoint.complete(RATING, enclose(body), 40 * len(batch) + 50)
             try:
                 said_of = json.loads(answer.text[answer.text.find("{") : answer.text.rfind("}") + 1])
                 scores |= {section: _parse_rating(said_of[str(number)]) for number, section in enumerate(batch, 1)}

@@ -18,7 +18,7 @@ from typing import Final, Literal
 from kg.errors import InvalidInputError, NotFoundError, RecordError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Run
-from kg.remote.chat import ChatClosedError, ChatEndpoint, open_chat
+from kg.remote.chat import ChatClosedError, ChatEndpoint, enclose, open_chat
 from kg.search.index_sync import Progress
 from kg.vocabulary import mint, sha256
 from loaders.zoning.extraction.measures import find_measures
@@ -256,12 +256,11 @@ def build_question(checks: Checks, section: Section, window: str) -> str:
     path = " > ".join(f"{each.number} {each.title}".strip() for each in (*above, section))
     scoped = (code for scope in checks.scopes.get(section.key, ()) for code in scope.codes)
     districts = list(dict.fromkeys((*scoped, *checks.known)))[:100]
-    mark = f"===== {sha256(window)[:16]}"
     return (
         f"Headings: {' '.join(path.split())[:600]}\n"
         f"Districts: {', '.join(districts) or 'none known'}\n"
         f"Types of standards: {', '.join(sorted(STANDARD_TYPES))}\n"
-        f"{mark} begin\n{window}\n{mark} end"
+        f"{enclose(window)}"
     )
 
 
