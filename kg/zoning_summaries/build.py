@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -201,10 +201,11 @@ class _Build:
     def write(self, sources: Sequence[Source]) -> None:
         """Write the summaries of some sections of one level, and commit them, also when aborted."""
         endpoint = self.writer.endpoint
+        answers: Generator[tuple[Source, Summary | QuadciteError]]
         if endpoint is None:
-            answers = ((source, self.attempt(source)) for source in sources)
+            answers = ((source, self.summarize(source)) for source in sources)
         else:
-            answers = endpoint.run(sources, self.attempt, self.writer.threads)
+            answers = endpoint.run(sources, self.summarize, self.writer.threads)
         try:
             with closing(answers):  # before the last commit, which keeps all that was answered
                 for source, answer in answers:
@@ -220,7 +221,7 @@ class _Build:
         finally:
             self.keep()
 
-    def attempt(self, source: Source) -> Summary | QuadciteError:
+    def summarize(self, source: Source) -> Summary:
         """Write the summary of a section, in a thread if there is an endpoint."""
         text, prompt = self.writer.write(source), self.writer.build_prompt(source.level)
         graph = to_summary_graph(source.section, self.writer.model).value
