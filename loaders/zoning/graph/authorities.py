@@ -76,8 +76,8 @@ def municipality_key(name: str, state: str) -> str:
 
 
 def merge(stored: Sequence[Quad], said: Sequence[Quad]) -> Sequence[Quad]:
-    """Merge `said` into a shared graph: everything, but one label per node, and the county of a municipality, if any
-    record has one, in place of its state.
+    """Merge `said` into a shared graph: everything, but one label and category per node, and the county of a
+    municipality, if any record has one, in place of its state.
 
     A label other than the code itself takes precedence, then the latest. Of labels that differ only in capitals, as
     with land uses, the first in code point order is used.

@@ -464,12 +464,12 @@ def build_rules(rules: Rules, section: Section, work: _Work) -> None:
             recordedIn=permission.group or None,
         )
     for standard in _bounded(facts.standards, "standards", section.key, rules.quads):
-        for code in standard.districts or (None,):
+        for code in standard.districts:
             rules.add_rule(
                 "standard",
                 cite(standard),
                 (standard.value, None if standard.unit is None else unit(standard.unit)),
-                district=None if code is None else rules.district(code),
+                district=rules.district(code),
                 standardType=standard.type or UNNAMED,
                 rawValue=standard.raw,
                 bound=standard.bound,

@@ -72,7 +72,7 @@ FIELDS: Final[Mapping[Kind, Mapping[str, int]]] = {
 
 
 @dataclass(slots=True)
-class _Received:
+class _Entries:
     """Parsed entries of one kind, for a code with the sections `stored`. A bad entry does not affect the others."""
 
     kind: Kind
@@ -183,11 +183,11 @@ def ingest(
     place = str(first.get("section_id") or digest[:24])
     origin = Origin(Snapshot(digest, f"{tool} {shared.key} {place}", sent_by=sent_by))
     codes = Codes(kg.memory)
-    found = _Received(kind, shared, origin, sent_by, codes.load(kg.store, shared.key).sections)
+    found = _Entries(kind, shared, origin, sent_by, codes.load(kg.store, shared.key).sections)
     found.take(entries)
     read_in = found.commit_claims(kg, tool)
     outcomes = {number: {"outcome": "stored", "graph": graph.value} for number, graph in read_in.items()}
-    work = _Receiving(kg, tool, shared, found, codes)
+    work = _EntryLoad(kg, tool, shared, found, codes)
     before = load_sources(kg.store, [graph_name(record) for record, _ in found.records])
     report = work.run(prune=False)
     outcomes |= {number: {"outcome": "rejected", "reason": reason} for number, reason in found.refused.items()}
@@ -221,10 +221,10 @@ def _find_section(code: Code, reference: object) -> Section:
     return section
 
 
-class _Receiving(Loading):
+class _EntryLoad(Loading):
     """A load of entries sent by an agent. `outcomes` are those of its records, by graph."""
 
-    def __init__(self, kg: KnowledgeGraph, tool: str, shared: Authorities, found: _Received, codes: Codes) -> None:
+    def __init__(self, kg: KnowledgeGraph, tool: str, shared: Authorities, found: _Entries, codes: Codes) -> None:
         self.findings: Final = Findings(CodesRead({shared.key: found.sections}, {shared.key: shared}), codes)
         records = [record for record, _ in found.records]
         super().__init__(
