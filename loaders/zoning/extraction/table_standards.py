@@ -110,6 +110,8 @@ class _Reader:
         """Yield the standards."""
         grid = self._grid
         header = min(self._table.header_rows or 1, len(grid) - 1)
+        if header == 1 and len(grid) > 2 and len({*map(id, grid[0])}) == 1:
+            header = 2  # the first row is a title
         if header and is_header_short(grid, header):
             return
         labels = self._count_label_columns(header)
@@ -259,12 +261,13 @@ class _Reader:
         """Build the standard with the value of a quoted cell."""
         said = [each.strip(" :,") for each in (label.case or "", *others) if not _NO_CASE.fullmatch(each)]
         said = [each for each in said if not (_PAIR.search(each) and set(_PAIR.split(each)) & set(said))]
+        bounds = (bound_of(each) for each in others if _NO_CASE.fullmatch(each))
         uses, cases = [each for each in said if not _CASE.match(each)], [each for each in said if _CASE.match(each)]
         start = max(self._section.text.find(raw, cell.start, cell.end), cell.start)
         return replace(
             quoted,
             type=type_in_unit(label.type, given.unit),
-            bound=bound_of(raw) or label.bound,
+            bound=bound_of(raw) or next(filter(None, bounds), label.bound),
             raw=raw,
             value=given.value,
             unit=given.unit,

@@ -157,16 +157,20 @@ def test_a_pair_is_divided_where_a_header_names_its_parts() -> None:
 
 
 def test_a_number_below_a_header_with_two_units_is_told_with_its_own_only() -> None:
-    rows = [
-        ["", "R-1", "R-2"],
-        ["Height (ft./stories)", "35", "35/2.5"],
-        ["Lot area (sq. ft. or acres)", "2", "1 acre"],
-    ]
+    rows = [["", "R-1", "R-2"], ["Height (ft./stories)", "35", "35/2.5"]]
     found = [(each.type, each.raw) for each in find_standards(with_table(rows), KNOWN)]
     assert found == [(None, "35"), (None, "35/2.5")]
     rows = [["District", "Height (ft./stories)"], ["R-1", "35 ft./2 stories"], ["R-2", "35 ft."]]
     found = [(each.type, each.raw) for each in find_standards(with_table(rows), KNOWN)]
     assert found == [(None, "35 ft./2 stories"), ("building-height", "35 ft.")]
+
+
+def test_a_column_says_which_bound_its_values_are() -> None:
+    rows = [["Standard", "Min.", "Maximum"], ["Height", "24 ft", "60 ft"], ["Front setback", "5 ft", "10 ft"]]
+    found = find_standards(with_table(rows, title="R-1 District"), KNOWN)
+    assert [(each.bound, each.raw) for each in found] == [
+        ("min", "24 ft"), ("max", "60 ft"), ("min", "5 ft"), ("max", "10 ft"),
+    ]  # fmt: skip
 
 
 def test_a_row_below_a_group_row_takes_its_dimension_from_it() -> None:
