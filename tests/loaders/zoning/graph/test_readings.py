@@ -147,6 +147,12 @@ def test_tasks_hand_out_the_sections_of_a_district_with_the_form(kg: KnowledgeGr
     assert [each.section_ref for each in zoning_reading_tasks(kg, **TOWN, section_id="2").tasks] == ["2"]
 
 
+def test_tasks_about_definitions_begin_with_the_sections_that_have_them(kg: KnowledgeGraph) -> None:
+    for number, title, text in (("3", "Definitions", "A kiln is an oven."), ("4", "Ovens", "See the definitions.")):
+        kg_ingest_code_section(kg, **TOWN, section_id=number, title=title, level=1, raw_content=text)
+    assert zoning_reading_tasks(kg, **TOWN, kind="definitions").tasks[0].section_ref == "3"
+
+
 SECTION = Section("1", "1", "R-1 Cottage District", "section", 1, None, 0, TEXT)
 SCOPES = (Scope("districts", ("R-1",), 0, len(TEXT)),)
 
