@@ -192,7 +192,7 @@ def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str
     label, what = _find_label(before, path)
     if label is None or not allows_unit(label.type, given[0].unit):
         return
-    told = given[:1]
+    told, alternatives = given[:1], ""
     after = text[given[0].end : end]
     if share := _OF_LOT.match(after):
         after = after[share.end() :]
@@ -203,6 +203,8 @@ def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str
         and allows_unit(label.type, given[1].unit)
     ):
         told = given[:2]
+        if re.search(r"(?i)\bor\b", text[given[0].end : given[1].start]):
+            alternatives = text[given[0].start : given[1].end]
         after = text[given[1].end : end].lstrip(" )")
     rest = None if _OF.match(after) else _AFTER.match(after)
     if rest is None:
@@ -214,7 +216,7 @@ def _read_line(text: str, start: int, end: int, path: _Path, codes: Sequence[str
         behind = said[1]
     if what is None and (of := _FOR.match(behind)) and not any(find_measures(behind)):
         what, behind = of["what"], ""
-    conditions = [each for each in (label.case, behind) if each and re.search(r"[^\W\d]", each)]
+    conditions = [each for each in (label.case, alternatives, behind) if each and re.search(r"[^\W\d]", each)]
     bound = bound_of(f"{before} {after[:_NEAR]}") or label.bound
     for each in told:
         if each.value is not None:

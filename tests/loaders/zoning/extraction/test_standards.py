@@ -75,6 +75,11 @@ def test_a_label_line_is_a_standard_of_the_lot(text: str, expected: list[tuple[s
     assert told(section(text)) == expected
 
 
+def test_a_standard_with_an_alternative_has_it_as_a_condition() -> None:
+    found = find_standards(section("Maximum height: 35 feet or 2 1/2 stories, whichever is less."), KNOWN)
+    assert [list(each.conditions) for each in found] == [["35 feet or 2 1/2 stories", "whichever is less"]] * 2
+
+
 @pytest.mark.parametrize("title", ["Signs in the R-1 District", "R-1 District: fences", "Parking in the R-1 District"])
 def test_a_label_line_below_the_heading_of_something_else_is_none(title: str) -> None:
     assert told(section("Maximum height: 6 feet.", title)) == []
