@@ -144,21 +144,15 @@ def parse_item(
     rest = name[cut.end() :].strip() if cut else ""
     if _COMPARES.match(rest) and (held := _DANGLING.search(use)):  # "Substations with a capacity not greater than"
         use, rest = use[: held.start()], name[held.start() :].strip(" ,")
-    if (within := _CITED_WITHIN.fullmatch(rest)) and not VERB.search(rest):
-        rest = within["cited"]
-    else:
-        within = None
+    within = None if VERB.search(rest) else _CITED_WITHIN.fullmatch(rest)
+    rest = within["cited"] if within else rest
     if not _is_use(use) or _ANY_USE.search(name):
         return None
     if not only and PLACE_WORD.search(whole):
         return None
     if use.count("(") != use.count(")"):
         return None
-    conditions: list[str] = []
-    if rest:
-        members = MEMBERS.match(rest)
-        if not members or LIMITS.search(rest):
-            conditions.append(rest)
+    conditions = [rest] if rest and (not MEMBERS.match(rest) or LIMITS.search(rest)) else []
     conditions += [each for each in others if LIMITS.search(each)]
     conditions = [each for each in conditions if not _SEE.fullmatch(each)]
     return (
