@@ -167,15 +167,13 @@ class _Work:
 class Findings:
     """Builds the derived graphs of the sections in each commit of one load."""
 
-    def __init__(self, reading: CodesRead, codes: Codes | None = None) -> None:
-        self.reading: Final = reading
+    def __init__(self, loaded: CodesRead, codes: Codes | None = None) -> None:
+        self.loaded: Final = loaded
         self.codes: Final = codes or Codes()
         self._works: dict[str, _Work] = {}
         self._named: dict[NamedNode, str] = {}
         """Labels in the shared graphs written or read so far."""
-
         self._verdicts = Verdicts()
-
         self._unstated: dict[NamedNode, NamedNode] = {}
         """Graphs of districts that tables no longer state, each with the source of the section that names it best."""
 
@@ -338,9 +336,9 @@ class Findings:
         return _Found(own, graph, found.quads, graphs, read, found.by)
 
     def _load_work(self, store: Store, name: str) -> _Work:
-        own = self.reading.sections.get(name, {})
+        own = self.loaded.sections.get(name, {})
         municipality = mint("municipality", name)
-        shared = self.reading.municipalities.get(name)
+        shared = self.loaded.municipalities.get(name)
         if shared is None:
             shared = Authorities(load_name(store, municipality) or name, state_of(name))
         stored = self.codes.load(store, name)
