@@ -188,6 +188,11 @@ def get_section_key(iri: str) -> str:
     return unquote(iri.removeprefix(_SECTIONS).partition("/")[2].partition("#")[0])
 
 
+def list_failures(failed: Mapping[str, str]) -> list[dict[str, str]]:
+    """List the sections with these IRIs, each with the reason why it failed."""
+    return [{"section_id": get_section_key(each), "iri": each, "reason": why} for each, why in failed.items()]
+
+
 DistrictName = Annotated[str | None, Field(max_length=200, description="Code or name")]
 UseName = Annotated[str | None, Field(max_length=300, description="E.g. duplex")]
 StandardType = Annotated[str | None, Field(max_length=200, description="E.g. setback, lot-area, max height")]

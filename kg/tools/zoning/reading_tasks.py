@@ -29,6 +29,7 @@ from kg.tools.zoning.name_lookup import (
     find_place,
     find_section,
     get_section_key,
+    list_failures,
     load_vocabulary,
 )
 from kg.tools.zoning.rules import RuleKind
@@ -174,10 +175,4 @@ def extract(
             minutes=minutes,
             on_progress=advance,
         )
-    return {
-        "municipality": place.shown,
-        **asdict(report),
-        "failed": [
-            {"section_id": get_section_key(each), "iri": each, "reason": why} for each, why in report.failed.items()
-        ],
-    }
+    return {"municipality": place.shown, **asdict(report), "failed": list_failures(report.failed)}

@@ -25,6 +25,7 @@ from kg.tools.zoning.name_lookup import (
     find_place,
     find_section,
     get_section_key,
+    list_failures,
     load_places,
 )
 from kg.tools.zoning.sections import load_built_at
@@ -251,9 +252,7 @@ def _build(
         **asdict(report),
         "municipality": place.shown,
         "mode": mode,
-        "failed": [
-            {"section_id": get_section_key(each), "iri": each, "reason": why} for each, why in report.failed.items()
-        ],
+        "failed": list_failures(report.failed),
         "circular": [get_section_key(each) for each in report.circular],
     }
 

@@ -291,7 +291,7 @@ class _Descent:
             try:
                 return f"ratings of {self.endpoint.name}", self.rate(self.endpoint, level)
             except UpstreamError as error:
-                self.notes.append(f"The chat endpoint failed, so embeddings were used: {error}")
+                self.notes.append(f"The chat endpoint failed, so headings and texts were used: {error}")
                 failed, self.endpoint = f" (not by ratings: {self.endpoint.name} failed)", None
         if not self.known:
             self.score_all()
