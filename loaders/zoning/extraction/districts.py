@@ -399,8 +399,10 @@ def _parse_codes(words: str, *, about: bool) -> Iterator[tuple[str, str]]:
         return
     codes = [match["letters"]] if match["letters"] else _EACH.findall(match["codes"])
     topic = _TOPIC.search(name)
+    if topic:  # "Lot sizes in the R-1 District" begins with no name
+        name = name[: topic.start()] if match.re is _CODES_FIRST else ""
     for code in codes:
-        yield code, _name(name[: topic.start()] if topic else name) if len(codes) == 1 else ""
+        yield code, _name(name) if len(codes) == 1 else ""
 
 
 def _name(words: str) -> str:

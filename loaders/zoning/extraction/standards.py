@@ -63,6 +63,8 @@ _OF_BUILDINGS: Final = re.compile(
     r"|houses|developments?|buildings?|uses))",
 )
 _FOR: Final = re.compile(r"(?i)^(?:for |in the case of )(?:an? |all |any |each |the )?(?P<what>[^:;]{2,80}?)[:,]? *$")
+_OF_SOME: Final = re.compile(r"(?i)\bfor (?:an? |all |any |each |the )?(?P<what>.{2,80})$")
+"""The part of a title that restricts it: ``Standards for lots recorded before 1960``."""
 _AFTER: Final = re.compile(
     r"[ .;,]*$|[ .,;]*(?:\(? ?(?:minimum|maximum|min\.?|max\.?) ?\)?|in (?:height|width|depth|area)|or (?:more|less"
     r"|greater))[ .;,]*$"
@@ -126,7 +128,10 @@ def _find_in_lines(
     about = _STANDARDS.search(title) or codes_in_title(title, known)
     if about and not any(_OTHER.search(names.sub(" ", each)) for each in (title, *(one.title for one in above))):
         group = title if parse_label(title) is not None else ""
-        yield from _read_lines(section, known, places, parse_lines(section, places.starts), _Path(group))
+        of = _OF_SOME.search(title)
+        what = of["what"] if of and not (codes_in_title(title, known) or is_place(of["what"], known)) else ""
+        path = _Path(group, None if _GENERIC.fullmatch(f"{what} ") else what)
+        yield from _read_lines(section, known, places, parse_lines(section, places.starts), path)
 
 
 def _read_lines(

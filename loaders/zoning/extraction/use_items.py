@@ -39,6 +39,8 @@ _CITED_LAST: Final = re.compile(
     r"(?i)\b(?:sections?|chapters?|articles?|parts?|titles?|tables?|divisions?) [\d.-]{1,12}(?:,? (?:and|or|through"
     r"|to) [\d.-]{1,12})?$",
 )
+_COLUMNS: Final = re.compile(r"[.;,] (?:\(?(?:\d{1,2}|[a-z])[.)]|[A-Z][.)]) [A-Z]")
+"""The label of an item of another column: ``Inns. 2. Mills``."""
 EXCEPTS: Final = re.compile(
     r"(?i)\b(?:except(?:ing|ed)?|excluding|other than|but not|but only|unless|excluded|exclusive of)\b"
 )
@@ -129,6 +131,7 @@ def parse_item(
         EXCEPTS.search(name)
         or (_PAGE.search(whole) and not _CITED_LAST.search(whole))
         or level_of(name) == "notPermitted"
+        or _COLUMNS.search(whole)
     ):
         return None
     if any(each.unit in UNITS for each in find_measures(whole)):

@@ -74,3 +74,8 @@ def test_a_name_may_follow_its_code(words: str, codes: list[str]) -> None:
     names = {"O": "Office Building", "VC": "Village Commercial District"}
     known = {code: District(code, name, "1", None, None, 0.9, "list") for code, name in names.items()}
     assert find_named(words, known) == codes
+
+
+def test_a_heading_about_a_matter_in_a_district_is_not_its_name() -> None:
+    made = Section("1", "1", "Minimum lot sizes in adjoining R-1 District", "section", 1, None, 0, "")
+    assert [(each.code, each.name) for each in find_in_section(made)] == [("R-1", "")]

@@ -138,6 +138,11 @@ def test_a_list_for_another_district_says_nothing_about_that_of_its_section(lead
     assert uses(f"{lead}\nSheds.\nBarns.") == []
 
 
+def test_items_of_two_columns_on_a_line_are_no_use() -> None:
+    text = "Permitted Uses:\n1. Inns. 1. Mills.\n2. Barns."
+    assert uses(text) == [("R-1", "Barns", "byRight")]
+
+
 def test_conditions_review_and_raw_level_are_kept() -> None:
     text = "Uses Subject to Conditional Use Permit (see § 3-1):\nBarns, provided that no hay is kept."
     (found,) = find_permissions(section(text, "R-1 District"), KNOWN)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from loaders.zoning.extraction.dimensions import parse_label
 from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table
 from tests.examples import dear
@@ -89,6 +90,20 @@ def test_a_label_line_below_the_heading_of_something_else_is_none(title: str) ->
 def test_a_line_names_a_district_of_its_section_only(name: str, codes: list[tuple[str, ...]]) -> None:
     found = find_standards(section(f"Density:\n{name}: 10 dwelling units per acre maximum."), KNOWN)
     assert [tuple(each.districts) for each in found] == codes
+
+
+@pytest.mark.parametrize(
+    ("title", "of"),
+    [
+        ("Lot standards for lots recorded before 1960", "lots recorded before 1960"),
+        ("Lot standards for the R-1 District", None),
+        ("Lot standards for all buildings", None),
+    ],
+)
+def test_a_title_for_some_lots_is_what_its_lines_are_for(title: str, of: str | None) -> None:
+    scopes = [Scope("districts", ("R-1",), 0, 40)]
+    found = find_standards(section("Lot width: 40 feet", title), KNOWN, (), scopes)
+    assert [(each.raw, each.applies_to) for each in found] == [("40 feet", of)]
 
 
 def test_the_use_and_the_case_of_a_line_are_kept() -> None:
