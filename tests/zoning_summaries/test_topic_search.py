@@ -85,7 +85,7 @@ def test_where_plain_search_chooses_otherwise_the_turn_is_told(opened: Callable[
     assert other.lost_at.startswith("step 1: '1 Fences' was 2nd of 2 by headings and texts")
 
 
-def test_what_a_summary_above_does_not_name_is_found_by_the_one_that_does(
+def test_what_no_level_above_names_is_found_by_the_section_that_has_it(
     opened: Callable[..., KnowledgeGraph],
 ) -> None:
     town = opened(large_code(2, 4, 10))
@@ -183,7 +183,7 @@ def test_an_endpoint_rates_where_one_is_given(town: KnowledgeGraph, stand_in: Ca
 
 
 @pytest.mark.parametrize("said", ["no", "{}", '{"1": 11}', '{"1": true}', '{"1": [], "2": []}', '{"1": "9"}'])
-def test_where_the_ratings_are_none_vectors_decide(
+def test_where_the_ratings_are_none_headings_and_texts_decide(
     town: KnowledgeGraph, stand_in: Callable[..., StandIn], said: str
 ) -> None:
     build(town, TOWN)
