@@ -219,7 +219,7 @@ def _count(value: object) -> int:
 
 
 def enclose(text: str) -> str:
-    """Enclose the part of a prompt that is data, never an instruction, in two lines that it cannot contain."""
+    """Enclose data in a prompt between two lines that it cannot contain."""
     mark = f"===== {sha256(text)[:16]}"
     return f"{mark} begin\n{text}\n{mark} end"
 

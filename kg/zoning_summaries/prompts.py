@@ -60,7 +60,7 @@ class Source:
     level: int
 
     def given(self) -> str:
-        """Build the source text of the prompt, between marks that it does not contain."""
+        """Build the enclosed source text of the prompt."""
         lines = [self.name, *self.text.split("\n"), *(f"{name}: {summary}" for name, summary in self.parts)]
         body = "\n".join(line for line in lines if line.strip())
         if len(body) > MAX_SOURCE:

@@ -14,13 +14,6 @@ from loaders.sources import load
 from tests.zoning_summaries.topics import ask, municipality_in, topics
 
 
-def test_the_questions_are_25_and_about_half_of_them_were_kept_to_the_end() -> None:
-    known = topics()
-    assert len({topic.asked for topic in known}) == 25
-    assert [sum(topic.use == use for topic in known) for use in ("development", "kept")] == [13, 12]
-    assert all(topic.sections for topic in known)
-
-
 @pytest.mark.long
 def test_by_words_alone_a_descent_finds_what_plain_search_finds(shared: Path, tmp_path: Path) -> None:
     # With the embedding model this is measured by `python -m tests.benchmarks summaries`: vectors take a minute.

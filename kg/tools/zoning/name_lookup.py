@@ -189,7 +189,7 @@ def get_section_key(iri: str) -> str:
 
 
 def list_failures(failed: Mapping[str, str]) -> list[dict[str, str]]:
-    """List the sections with these IRIs, each with the reason why it failed."""
+    """List failed sections, each with its reason."""
     return [{"section_id": get_section_key(each), "iri": each, "reason": why} for each, why in failed.items()]
 
 
