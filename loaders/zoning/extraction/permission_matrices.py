@@ -76,9 +76,8 @@ _KEY: Final = re.compile(
 )
 """Words of a section that explains the letters of a table in another section."""
 _RIGHT: Final = re.compile(r"(?i)(?<!not )\b(?:by|as[- ]of|(?:as a )?matter[- ]of|of)[- ]right\b")
-_REVIEW: Final = re.compile(r"(?i)\b(?:review|approval)")
 _CONDITION: Final = re.compile(
-    r"(?i)\b(?:subject to|with|upon|after|if|provided|requiring"
+    r"(?i)\b(?:subject to|with|upon|after|if|provided|requiring|only(?= as| if| in| on| wh)|as (?:an )?accessory"
     r"|(?:that|which|but|and)(?: first| also)? (?:requires?|needs?))\b.*",
 )
 _PART: Final = re.compile(r"[;,] ?(?:and |or |but )?")
@@ -270,8 +269,7 @@ def _parse_meaning(words: str) -> _Meaning | None:
     if "notPermitted" in levels and len(levels) > 1:
         return None  # "a conditional use, and not permitted"
     level, condition = level_of(f"{words} uses"), _CONDITION.search(words)
-    by_right = _RIGHT.search(words) or (level == "byRight" and _REVIEW.search(words))
-    if by_right and level != "notPermitted" and not is_conditional(words):
+    if (_RIGHT.search(words) or level == "byRight") and level != "notPermitted" and not is_conditional(words):
         level = "byRightWithConditions" if condition else "byRight"
     if level is None:
         return None

@@ -270,6 +270,17 @@ def test_a_key_in_one_sentence_gives_each_letter_its_own_meaning(letters: str, k
         assert found == [(f"Inn {each}", levels[each]) for each in told for _ in range(3)], lacking
 
 
+@pytest.mark.parametrize(
+    "condition", ["only as accessory to a dwelling", "if the lot has two acres", "provided it is small"]
+)
+def test_a_letter_permits_with_the_condition_of_its_key(condition: str) -> None:
+    rows = [["Use", "R-1", "R-2"], ["Inns", "P", "A"], ["Mills", "A", "P"]]
+    made = with_table(rows, before=f"P = permitted; A = permitted {condition}\n")
+    found = [(each.raw_level, each.level, list(each.conditions)) for each in find_permissions(made, KNOWN)]
+    right, limited = ("P", "byRight", []), ("A", "byRightWithConditions", [condition])
+    assert found == [right, limited, limited, right]
+
+
 def test_a_blank_cell_has_the_meaning_that_the_key_gives_it() -> None:
     rows = [["Use", "R-1", "R-2"], ["Inns", "P", ""], ["Mills", "", "P"]]
     made = with_table(rows, before="A “P” says that the use is permitted there; a blank, that it is prohibited.\n")
