@@ -73,7 +73,7 @@ class UseCell(Lean):
     by_reference: dict[str, list[str]] | None = Field(
         None, description="Districts that refer to the uses of districts in which it is recorded, with these"
     )
-    rules: list[str]
+    rules: list[str] = Field(description="At most 3 of the rules")
 
 
 class UseRow(Lean):

@@ -183,7 +183,8 @@ def kg_query_permissions(
         districts = {**districts, **{iri: known for iri, known in words.districts.items() if iri in extra}}
     found += [each for each in reported if each.district in districts]
     if use is not None and (similar := _find_similar_uses(asked, uses, rules.reported)):
-        notes.append(f"Also recorded there, with words like these: {shorten(similar)}. Ask for them by name.")
+        where = "in the code" if district is None else "for the district"
+        notes.append(f"Also recorded {where}, with words like these: {shorten(similar)}. Ask for them by name.")
         is_complete = is_complete and bool(found)
     if not found:
         if use is not None and district is not None and is_complete:
@@ -296,9 +297,10 @@ class _Asked(Question):
                 "see yields_to in their evidence."
             )
         if unsure and is_first:
+            least = reader.kg.settings.rule_confidence
             notes.append(
-                f"{len(unsure)} found in the text are unsure (confidence below {reader.kg.settings.rule_confidence:g}) "
-                f"and not reported as law: {len(both) - len(page)} are listed. Read their words. list_claims lists all."
+                f"Found in the text, but unsure (confidence below {least:g}) and not reported as law: {len(unsure)}. "
+                f"Listed: {len(both) - len(page)}. Read their words. list_claims lists all."
             )
         fields: dict[str, Any] = {result.layout.paged[0]: shown}
         if self.has_text and is_first and self.kind != "definition":

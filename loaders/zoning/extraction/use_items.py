@@ -104,6 +104,8 @@ _CITED_WITHIN: Final = re.compile(
     r"[^.;]+",
 )
 """A reference in the middle of an item, with another use behind it: ``as regulated in Chapter 50, and flag poles``."""
+_SECOND_LABEL: Final = re.compile(r"[.;] ?\(?\d{1,2}[.)] ?[A-Z]")
+"""The label of another item in an item, of two lines that a conversion joined: ``Inns. 7. Substations``."""
 
 
 def parse_item(
@@ -174,6 +176,7 @@ def _is_use(use: str) -> bool:
         (BEGINS_NO_USE.match(use) and not re.match(r"\d(?:[- ]family|-unit)|[“\"]", use))
         or DIMENSION.search(use)
         or _HEAD_END.search(use)
+        or _SECOND_LABEL.search(use)
         or re.search(r"\bArticle\b|\bSection\b|§|\bOrd(?:inance)?\b|\d{3}", use)
     )
 

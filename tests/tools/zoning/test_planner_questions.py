@@ -67,7 +67,7 @@ def test_a_use_is_found_by_other_words_for_it_and_the_answer_says_so(kg, words, 
     found = kg_query_permissions(kg, **BEND, use=words)
     assert {each.use for each in found.permissions} == {use}
     note, *others = found.notes
-    assert all(each.startswith("Also recorded there, with words like these: ") for each in others)
+    assert all(each.startswith("Also recorded in the code, with words like these: ") for each in others)
     assert note.startswith(f"use: {words!r} ")
     assert note.endswith(f" {name_or_quote(use)}.")
 

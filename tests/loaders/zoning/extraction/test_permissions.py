@@ -166,6 +166,12 @@ def test_a_list_ends_with_the_heading_of_something_else() -> None:
     ]
 
 
+def test_two_items_in_one_line_are_no_use() -> None:
+    assert uses("Permitted Uses:\n1. Sheds.\n2. Barns. 3. Mills.\n4. Inns.") == [
+        ("R-1", "Sheds", "byRight"), ("R-1", "Inns", "byRight"),
+    ]  # fmt: skip
+
+
 def test_an_item_may_be_for_some_of_the_districts_only() -> None:
     text = "Permitted Uses:\nSheds.\nBarns (R-2 District only)."
     found = find_permissions(section(text, "R-1 and R-2 Districts"), KNOWN)
