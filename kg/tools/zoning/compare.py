@@ -42,14 +42,7 @@ from kg.tools.zoning.name_lookup import (
     find_standard_types,
     load_vocabulary,
 )
-from kg.tools.zoning.rules import (
-    Found,
-    RuleKind,
-    find_overruled,
-    find_rules,
-    follow_references,
-    load_rules,
-)
+from kg.tools.zoning.rules import Found, RuleKind, find_overruled, find_rules, follow_references, load_rules
 from kg.vocabulary import KG, QUDT, UNIT
 from kg.zoning_summaries.use_names import parse_use_kinds
 
@@ -58,10 +51,7 @@ SHOWN_DISTRICTS: Final = 60
 
 Kind = Literal["use", "standard"]
 
-MunicipalityNames = Annotated[
-    list[str],
-    Field(min_length=2, max_length=MOST_PLACES, description="Each as Name, State"),
-]
+MunicipalityNames = Annotated[list[str], Field(min_length=2, max_length=MOST_PLACES, description="Each as Name, State")]
 
 
 class UseCell(Lean):

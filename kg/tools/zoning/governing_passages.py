@@ -20,11 +20,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.token_budget import Lean, clipped, tokens_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.tools.zoning.name_lookup import (
-    Named,
-    Place,
-    get_section_key,
-)
+from kg.tools.zoning.name_lookup import Named, Place, get_section_key
 from kg.tools.zoning.rules import RuleKind, Span
 from kg.words import singular
 from kg.zoning_summaries import code_tree

@@ -218,8 +218,8 @@ def kg_query_permissions(
 
     kinds = {iri: parse_use_kinds(words.uses[iri].name) for iri in {each.about for each in found}}
     unsure = [each for each in unsure if each.district in districts]
-    complete = is_complete and not unsure
-    return asked.answer(PermissionResult, found, unsure, to_permission, kinds.get, is_complete=complete)
+    is_complete = is_complete and not unsure
+    return asked.answer(PermissionResult, found, unsure, to_permission, kinds.get, is_complete=is_complete)
 
 
 _Ruled = TypeVar("_Ruled", bound=Result)

@@ -123,7 +123,7 @@ def zoning_reading_tasks(
     nodes = [NamedNode(each) for each in sections]
     rows = reader.rows("facts by section", bind(COUNTS, sections=nodes, kind=of, least=kg.settings.rule_confidence))
     counts = {iri_of(row["section"]): int(term_text(row["count"])) for row in rows}
-    sections.sort(key=lambda each: counts.get(each, 0) > 0)  # stable: best first
+    sections.sort(key=counts.__contains__)  # stable: best first
     shown, scopes = sections[offset : offset + limit], load_scopes(reader, place)
     texts = code_tree.load_texts(kg.ask_sources, shown)
     tasks = []

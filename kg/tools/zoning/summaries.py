@@ -30,14 +30,7 @@ from kg.tools.zoning.name_lookup import (
 )
 from kg.tools.zoning.sections import load_built_at
 from kg.zoning_summaries import code_tree
-from kg.zoning_summaries.build import (
-    ORPHANS,
-    BuildPausedError,
-    build,
-    build_sources,
-    hash_inputs,
-    record_summary,
-)
+from kg.zoning_summaries.build import ORPHANS, BuildPausedError, build, build_sources, hash_inputs, record_summary
 from kg.zoning_summaries.prompts import build_instructions
 from kg.zoning_summaries.writers import Mode
 
