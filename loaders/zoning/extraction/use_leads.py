@@ -22,7 +22,11 @@ _WORD: Final = (
     r"|are|may|be|shall|require"
 )
 HEADING: Final = re.compile(rf"(?i)(?:(?:{_WORD})(?:[,/&]|(?=[ -]|$)))(?:[ -]?(?:{_WORD}|&)(?:[,/]|(?=[ -]|$)))*+")
-OF_USES: Final = re.compile(r"(?i)\b(?:uses?|activities|exceptions?|structures|buildings|permitted|right)\b")
+OF_USES: Final = re.compile(
+    r"(?i)\b(?:uses?|activities|exceptions?|structures|buildings|permitted|right)\b"
+    r"|^(?:conditional|prohibited)$"
+)
+_REPEALED: Final = re.compile(r"(?i)\b(?:repealed|deleted)\b")
 _ASIDE: Final = re.compile(r" ?[(\[][^()\[\]]{0,200}[)\]]")
 _RESTRICTED: Final = re.compile(r" ?(?:[-–—:,(]|\b(?=on|above|below|within|in)\b) ?(?P<rest>\S.{2,120})")
 _IN_DISTRICT: Final = re.compile(
@@ -115,7 +119,7 @@ def parse_heading(words: str, known: Mapping[str, District]) -> Lead | None:
     match = HEADING.match(bare)
     if match is None or not OF_USES.search(match[0]) or _PROCEDURE.fullmatch(match[0].strip()):
         return None
-    if not districts and _is_elsewhere(words, known):
+    if _REPEALED.search(words) or (not districts and _is_elsewhere(words, known)):
         return BLOCKED
     rest = bare[match.end() :]
     conditions: tuple[str, ...] = ()

@@ -129,6 +129,7 @@ def test_the_heading_of_a_list_says_the_level(heading: str, level: str) -> None:
     "lead",
     [
         "Uses permitted in other districts",
+        "Conditional uses (repealed)",
         "Uses permitted in the Shoreland District",
         "The following uses are permitted in the Shoreland District:",
         "The following uses are permitted only in the R-2 District and shall not be permitted in the R-1 District:",
@@ -136,6 +137,13 @@ def test_the_heading_of_a_list_says_the_level(heading: str, level: str) -> None:
 )
 def test_a_list_for_another_district_says_nothing_about_that_of_its_section(lead: str) -> None:
     assert uses(f"{lead}\nSheds.\nBarns.") == []
+
+
+def test_a_level_alone_is_the_heading_of_the_uses_behind_it() -> None:
+    text = "Permitted: Inns, parks and mills.\nConditional: Barns; sheds.\nProhibited: Docks; piers."
+    levels = dict.fromkeys(("Inns", "parks", "mills"), "byRight") | dict.fromkeys(("Barns", "sheds"), "conditional")
+    levels |= dict.fromkeys(("Docks", "piers"), "notPermitted")
+    assert uses(text) == [("R-1", use, level) for use, level in levels.items()]
 
 
 def test_items_of_two_columns_on_a_line_are_no_use() -> None:
