@@ -39,8 +39,8 @@ _CITED_LAST: Final = re.compile(
     r"(?i)\b(?:sections?|chapters?|articles?|parts?|titles?|tables?|divisions?) [\d.-]{1,12}(?:,? (?:and|or|through"
     r"|to) [\d.-]{1,12})?$",
 )
-_COLUMNS: Final = re.compile(r"[.;,] (?:\(?(?:\d{1,2}|[a-z])[.)]|[A-Z][.)]) [A-Z]")
-"""The label of an item of another column: ``Inns. 2. Mills``."""
+_SECOND_LABEL: Final = re.compile(r"(?<!\d)[.;,] ?\(?\d{1,2}[.)] ?[A-Z]|[.;,] (?:\(?[a-z]|[A-Z])[.)] [A-Z]")
+"""The label of another item in an item, of two joined lines or columns: ``Inns. 7. Substations``."""
 EXCEPTS: Final = re.compile(
     r"(?i)\b(?:except(?:ing|ed)?|excluding|other than|but not|but only|unless|excluded|exclusive of)\b"
 )
@@ -104,8 +104,6 @@ _CITED_WITHIN: Final = re.compile(
     r"[^.;]+",
 )
 """A reference in the middle of an item, with another use behind it: ``as regulated in Chapter 50, and flag poles``."""
-_SECOND_LABEL: Final = re.compile(r"[.;] ?\(?\d{1,2}[.)] ?[A-Z]")
-"""The label of another item in an item, of two lines that a conversion joined: ``Inns. 7. Substations``."""
 
 
 def parse_item(
@@ -133,7 +131,7 @@ def parse_item(
         EXCEPTS.search(name)
         or (_PAGE.search(whole) and not _CITED_LAST.search(whole))
         or level_of(name) == "notPermitted"
-        or _COLUMNS.search(whole)
+        or _SECOND_LABEL.search(whole)
     ):
         return None
     if any(each.unit in UNITS for each in find_measures(whole)):
@@ -176,7 +174,6 @@ def _is_use(use: str) -> bool:
         (BEGINS_NO_USE.match(use) and not re.match(r"\d(?:[- ]family|-unit)|[“\"]", use))
         or DIMENSION.search(use)
         or _HEAD_END.search(use)
-        or _SECOND_LABEL.search(use)
         or re.search(r"\bArticle\b|\bSection\b|§|\bOrd(?:inance)?\b|\d{3}", use)
     )
 

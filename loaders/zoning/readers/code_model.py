@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Final
 
 DOMAIN: Final = "zoning"
-VERSION: Final = "21"
+VERSION: Final = "22"
 """Version of what this package reads and extracts. A new version makes every record be read again."""
 
 LARGEST_GRID: Final = 1_000_000
