@@ -24,7 +24,7 @@ BEGINS_NO_USE: Final = re.compile(
     r"|within|minimum|maximum|min|max|each|every|one (?:of|per|for)|all (?:other|such|of)|any (?:other|such|of|and all)"
     r"|other|others|(?:all |any )?uses?|section|article|chapter|table|note|figure|page|subject|only|up to|at least"
     r"|more|less|fewer"
-    r"|to|and|or|but|also|same|similar|reserved|repealed|deleted|n/a|ord|ordinance|amended|added)\b(?!-)|[^A-Za-z]",
+    r"|to|and|or|but|also|including|same|similar|reserved|repealed|deleted|n/a|ord|ordinance|amended|added)\b(?!-)|[^A-Za-z]",
 )
 _ANY_USE: Final = re.compile(
     r"(?i)\b(?:uses?|activities)(?: of (?:land|right))?,? (?:(?:that|which|as) )?(?:(?:is|are|is first|are first) )?"

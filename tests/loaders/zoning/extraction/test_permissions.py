@@ -475,7 +475,13 @@ def test_no_district_is_carried_past_a_heading_that_was_not_read() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["Reserved", "[Repealed].", "As listed in Table 4.", "All uses as specified in the schedule below."],
+    [
+        "Reserved",
+        "Including bakeries",
+        "[Repealed].",
+        "As listed in Table 4.",
+        "All uses as specified in the schedule below.",
+    ],
 )
 def test_a_line_without_a_use_is_no_use(line: str) -> None:
     assert uses(f"Permitted Uses:\nBakeries.\n{line}\nTailors.") == [
