@@ -40,4 +40,7 @@ def derive(
     """Compute derived graphs that are due. Every load does so; `kg status` lists them."""
     with connect(data_dir) as graph, output.progress("deriving") as advance:
         document = graph.call("derive", {"name": name, "full": full}, advance)
-    output.answer(document, as_json)
+    if as_json:
+        output.put_json(document)
+    else:
+        output.show([{"derivation": each, **report} for each, report in document.items()])
