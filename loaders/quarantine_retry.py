@@ -16,14 +16,13 @@ from kg.provenance.load_records import parse_rows
 from kg.search.index_sync import Progress
 from kg.settings import settings
 from kg.shacl.report import Violation
-from kg.text import quoted
 from kg.vocabulary import SOURCED, mint
 from loaders.load_report import LoadReport
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_name, to_quads
 from loaders.pipeline import Loader, Loading, Options
 from loaders.quarantine import Entry, Quarantine, name_sources, resolve_ids, short_ids
 from loaders.readers.locations import File, Located, find_files
-from loaders.sources import LOADERS, build_loader
+from loaders.sources import build_loader
 
 LOADED: Final = "loaded"
 QUARANTINED: Final = "quarantined"
@@ -60,12 +59,11 @@ def retry(
     for kind in dict.fromkeys(kinds.values()):
         domain, options = kind
         chosen = [by_name[name] for name in names if kinds[name] == kind]
-        if domain not in LOADERS:
-            outcomes |= {
-                each.name: f"Unknown source {quoted(domain)}. Available: {', '.join(LOADERS)}." for each in chosen
-            }
+        try:
+            loader = build_loader(domain, kg.settings, dict(options))
+        except InvalidInputError as error:
+            outcomes |= {each.name: str(error) for each in chosen}
             continue
-        loader = build_loader(domain, kg.settings, dict(options))
         retrying = _Retry(kg, loader, chosen, _find_correction(kg, correction, chosen[0], by), on_progress)
         reports.append(retrying.run().to_dict())
         outcomes |= retrying.reasons
@@ -131,9 +129,11 @@ def list_records(kg: KnowledgeGraph, limit: int) -> dict[str, Any]:
 
 def map_record(quarantine: Quarantine, entry: Entry) -> list[Quad]:
     """Map the copied rows of a record, without validation. Raises RecordError if they cannot be mapped."""
-    if entry.domain not in LOADERS:
-        raise RecordError(f"Unknown source {quoted(entry.domain)}. Available: {', '.join(LOADERS)}.")
-    for item in _read_records(build_loader(entry.domain, settings(), _options(entry)), quarantine.files(entry)):
+    try:
+        loader = build_loader(entry.domain, settings(), _options(entry))
+    except InvalidInputError as error:
+        raise RecordError(str(error)) from None
+    for item in _read_records(loader, quarantine.files(entry)):
         if _is_of(item, entry):
             if isinstance(item, Rejection):
                 raise RecordError(item.reason)

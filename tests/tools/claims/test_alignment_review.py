@@ -10,7 +10,6 @@ import pytest
 from pyoxigraph import Literal, NamedNode
 from typer.testing import CliRunner
 
-from kg.cli import main
 from kg.cli.main import app
 from kg.errors import ModelError
 from kg.knowledge_graph import KnowledgeGraph
@@ -111,7 +110,7 @@ def test_proposals_without_a_model_are_refused(
     with pytest.raises(ModelError):
         commands.align(kg)
     kg.close()
-    monkeypatch.setattr(main, "settings_for", lambda data_dir: kg.settings)
+    monkeypatch.setattr("kg.cli.connection.settings_for", lambda data_dir: kg.settings)
     done = CliRunner().invoke(app, ["align", "--data-dir", str(folder)])
     assert done.exit_code == 1
     assert "kg models pull" in done.stderr
