@@ -145,6 +145,8 @@ def parse_item(
         cut = next((each for each in CUT.finditer(name, bracket.end())), None)
     use = strip_closing(name[: cut.start()] if cut else name).strip(" ,:–—-")
     rest = name[cut.end() :].strip() if cut else ""
+    if cut and cut[0].startswith(":") and not LIMITS.search(rest):
+        return None  # "Residential: lofts": whether the group or a member is the use is not known
     if _COMPARES.match(rest) and (held := _DANGLING.search(use)):  # "Substations with a capacity not greater than"
         use, rest = use[: held.start()], name[held.start() :].strip(" ,")
     within = None if VERB.search(rest) else _CITED_WITHIN.fullmatch(rest)

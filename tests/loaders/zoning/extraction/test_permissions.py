@@ -594,3 +594,19 @@ def test_the_items_of_a_list_within_a_list_are_apart(items: str, told: list[tupl
     page = page.replace("ul>", f"{tag}>")
     read = next(each for each in html_code.parse(page.encode(), "code.html").sections if each.text)
     assert sorted((each.use, each.level) for each in find_permissions(read, KNOWN)) == sorted(told)
+
+
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        ("Residential: apartments, lofts", []),
+        ("Residential uses: one seasonal dwelling", []),
+        ("Inns: subject to site plan review", ["Inns"]),
+    ],
+)
+def test_a_group_with_members_behind_a_colon_is_quoted_only(item: str, told: list[str]) -> None:
+    page = (
+        f"<h1>Chapter 1 Zoning</h1><h2>Sec. 1-1. C-1 Shops District.</h2><p>Permitted uses</p><ul><li>{item}</li></ul>"
+    )
+    read = next(each for each in html_code.parse(page.encode(), "code.html").sections if each.text)
+    assert [each.use for each in find_permissions(read, KNOWN)] == told
