@@ -48,15 +48,17 @@ def store_status(kg: KnowledgeGraph) -> Document:
     text_units: int | None = None
     due: list[str] = []
     try:
-        for name, reasons in count_due(kg).items():
-            counted_due = ", ".join(f"{number:,} {reason}" for reason, number in reasons.items())
-            due.append(f"{name}: {counted_due or 'none'}")
-    except ModelError as error:
-        problems.append(str(error))
-    try:
         text_units = count_text_units(lambda query: kg.query(query, all_graphs=True).result)
     except (QueryLimitError, StoreError) as error:
         problems.append(f"The texts cannot be counted, perhaps because a file is damaged (see `kg doctor`): {error}")
+    else:  # the queries of derivations run in this process, which a damaged block would fill
+        try:
+            due = [
+                f"{name}: {', '.join(f'{number:,} {reason}' for reason, number in reasons.items()) or 'none'}"
+                for name, reasons in count_due(kg).items()
+            ]
+        except ModelError as error:
+            problems.append(str(error))
     return {
         "version": __version__,
         "data_dir": str(kg.settings.data_dir.resolve()),
