@@ -17,6 +17,7 @@ FUNCTIONS: Final = {
     "receive": "loaders.zoning.graph.ingest.ingest",
     "derive": "loaders.sources.derive",
     "find_differing": "loaders.sources.find_differing",
+    "count_due": "loaders.sources.count_due",
     "find_entities": "loaders.files.graph.entities.refresh",
     "mention": "loaders.mentions.graph.refresh.refresh",
     "retry": "loaders.quarantine_retry.retry",

@@ -25,9 +25,6 @@ from kg.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-FILE: Final = DataDirectory.derivations.name
-FORMER: Final = ("mentions", "entities", "citations")
-"""Folders with the state that earlier versions kept, which are removed."""
 _DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 _WAIT_S: Final = 60.0
 _TABLES: Final = """
@@ -81,10 +78,11 @@ class State:
     """The open file. If it is damaged it is removed, so that everything is due; StoreError if that is found in use."""
 
     def __init__(self, data_dir: Path) -> None:
-        self._path: Final = data_dir / FILE
-        for name in FORMER:
-            if (data_dir / name).exists():
-                shutil.rmtree(data_dir / name)
+        directory = DataDirectory(data_dir)
+        self._path: Final = directory.derivations
+        for former in (directory.mentions, directory.entities, directory.citations):
+            if former.exists():
+                shutil.rmtree(former)
         try:
             self._database = self._open()
         except sqlite3.DatabaseError as error:

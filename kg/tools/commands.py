@@ -28,8 +28,7 @@ from kg.tools.reading.why import explain, parse_triple
 from kg.tools.schema.schema_measurement import updating
 from kg.tools.zoning.reading_tasks import extract
 from kg.tools.zoning.summaries import summaries_build, summaries_status
-from loaders.dispatch import call
-from loaders.sources import count_due
+from loaders.dispatch import call, call_here
 
 Document = dict[str, Any]
 
@@ -55,7 +54,7 @@ def store_status(kg: KnowledgeGraph) -> Document:
         try:
             due = [
                 f"{name}: {', '.join(f'{number:,} {reason}' for reason, number in reasons.items()) or 'none'}"
-                for name, reasons in count_due(kg).items()
+                for name, reasons in call_here(kg, "count_due").items()
             ]
         except ModelError as error:
             problems.append(str(error))

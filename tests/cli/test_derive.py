@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kg import bundle
-from kg.derivations.state import FILE
+from kg.data_directory import DataDirectory
 from tests.cli.running import answer, run
 
 
@@ -16,7 +16,7 @@ def test_due_graphs_are_listed_and_derived(tmp_path: Path) -> None:
     data = tmp_path / "kg-data"
     answer("load", "climate", bundle.folder("fixtures") / "climate", "--data-dir", data)
     assert answer("status", "--data-dir", data)["due"] == ["mentions: none"]
-    (data / FILE).unlink()
+    DataDirectory(data).derivations.unlink()
     [mentions] = answer("status", "--data-dir", data)["due"]
     assert mentions.endswith(" never derived")
     assert set(answer("derive", "--data-dir", data)) == {"mentions", "entities"}

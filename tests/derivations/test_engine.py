@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 from pyoxigraph import Quad
 
+from kg.data_directory import DataDirectory
 from kg.derivations.engine import Engine
-from kg.derivations.state import FILE, Finished, State
+from kg.derivations.state import Finished, State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.vocabulary import mint
 from loaders.mentions.graph import refresh as refreshing
@@ -45,7 +46,7 @@ class Histories(RuleBasedStateMachine):
         super().__init__()
         self.folder = Path(tempfile.mkdtemp())
         self.kg = opened(self.folder / "data")
-        self.state = self.folder / "data" / FILE
+        self.state = DataDirectory(self.folder / "data").derivations
         self.texts: dict[str, list[str]] = {}
         self.concepts: dict[str, str | None] = {}
         self.patched = pytest.MonkeyPatch()

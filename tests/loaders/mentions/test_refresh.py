@@ -16,8 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.data_directory import DataDirectory
 from kg.derivations.engine import Engine
-from kg.derivations.state import FILE, State
+from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import Agent, RecordOrigin, Run
@@ -301,7 +302,7 @@ def test_a_state_that_cannot_be_used_costs_a_search_and_nothing_else(kg: Knowled
     put_text(kg, "law", "Tides.")
     put_concept(kg, "Q1", "tide")
     refresh(kg)
-    path = kg.settings.data_dir / FILE
+    path = kg.settings.directory.derivations
     path.unlink()
     if content is not None:
         path.write_bytes(content)
@@ -348,7 +349,7 @@ def test_what_a_killed_search_left_is_searched_again_when_the_names_have_changed
     put_concept(kg, "Q1", "tide")
     refresh(kg)
     put_concept(kg, "Q2", "solar energy")
-    state = kg.settings.data_dir / FILE
+    state = kg.settings.directory.derivations
     with State(kg.settings.data_dir) as opened_state:
         Engine(kg.store, opened_state, Mentions(kg.store)).find_due()
     killed = state.read_bytes()
@@ -367,7 +368,7 @@ def test_a_state_of_another_store_counts_as_missing(kg: KnowledgeGraph, tmp_path
     put_text(other, "act", "Tides.")
     put_text(other, "law", "Tides.")
     put_concept(other, "Q1", "tide")
-    (tmp_path / "other" / FILE).write_bytes((kg.settings.data_dir / FILE).read_bytes())
+    DataDirectory(tmp_path / "other").derivations.write_bytes(kg.settings.directory.derivations.read_bytes())
     assert refresh(other).graphs == 2
     assert len(words(other)) == 2
     other.store.close()

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.state import FILE
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.store.protocol import select, term_text
@@ -176,7 +175,7 @@ def test_store_without_known_families_is_searched_at_the_next_load(
     load(kg, "climate", [write_policy(tmp_path, "streams", "It follows the Paris Agreement.")])
     for graph in [NamedNode(name) for name in citing_graphs(kg)]:
         kg.store.commit({graph: ()})
-    path = kg.settings.data_dir / FILE
+    path = kg.settings.directory.derivations
     path.unlink()
     if damaged is not None:
         path.write_text(damaged, "utf-8")
@@ -190,7 +189,7 @@ def test_family_without_texts_is_cited_after_the_known_families_were_lost(
     kg = open_graph()
     load(kg, "climate", [write_policy(tmp_path, "harbour", "", iso="AUS", family="Quillpoint Mossgrove Accord")])
     assert not select(kg.store.query, "SELECT ?unit WHERE { ?unit schema:text ?text }")
-    (kg.settings.data_dir / FILE).unlink()
+    kg.settings.directory.derivations.unlink()
     load(kg, "hansard", [write_speech(tmp_path, "A", "Senator FENWRIGHT: We kept the Quillpoint Mossgrove Accord.")])
     assert cited(kg, mint("family", "family-harbour")) == [("SpeechChunk", "Quillpoint Mossgrove Accord")]
 

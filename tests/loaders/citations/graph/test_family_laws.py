@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode
 
-from kg.derivations.state import FILE
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
 from kg.store.protocol import select, term_text
@@ -251,7 +250,7 @@ def test_store_of_an_earlier_version_is_linked_at_the_next_load(
     for graph in claimed(kg):
         kg.store.commit({NamedNode(graph): (), NamedNode(graph.replace("/ext/", "/der/promote/")): ()})
     assert links(kg) == set()
-    (kg.settings.data_dir / FILE).unlink()
+    kg.settings.directory.derivations.unlink()
     load(kg, "climate", [write_policy(tmp_path, "ponds", "It has no reason.")])
     assert links(kg) == BOTH
 
