@@ -9,21 +9,20 @@ next one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.derivations.protocol import Outcome, Progress
 from kg.derivations.state import Finished, Known, Point, State
 from kg.provenance.load_records import RecordOrigin, Run
 from kg.sparql.terms import bind
 from kg.store.commits import commit_iri
 from kg.store.protocol import Describe, Store, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH
-
-Progress = Callable[[int, int | None, str], None]
 
 _COMMITS: Final = 500
 """Maximum number of commits whose graphs are looked up. After more, the hashes of all inputs are compared."""
@@ -118,16 +117,6 @@ class Due(Generic[Table, Part]):
     hashes: dict[NamedNode, str]
     gone: Sequence[NamedNode] = ()
     parts: Mapping[NamedNode, Part | None] = field(default_factory=dict)
-
-
-@dataclass(slots=True)
-class Outcome:
-    """The outcome of a run. `run` is the IRI of the run in ``graph/prov``, None if nothing was committed."""
-
-    run: str | None = None
-    graphs: int = 0
-    added: int = 0
-    removed: int = 0
 
 
 class Engine(Generic[Table, Part]):

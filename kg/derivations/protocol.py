@@ -1,0 +1,47 @@
+"""What every derivation offers to `kg status`, `kg derive` and `kg doctor`, of each kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from pyoxigraph import NamedNode
+
+Progress = Callable[[int, int | None, str], None]
+
+Kind = Literal["with the record", "by difference", "after the commit", "aggregate"]
+"""When a derivation is computed: in the commit of the records that it is derived from; in every commit, from the quads
+that it adds and removes; after the commit; or from the differences of two states of the store."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """The outcome of a run. `run` is the IRI of the run in ``graph/prov``, None if nothing was committed."""
+
+    run: str | None = None
+    graphs: int = 0
+    added: int = 0
+    removed: int = 0
+
+
+class Derivation(Protocol):
+    """Graphs or counts that are derived from the graphs of a store, and can be computed again at any time."""
+
+    @property
+    def name(self) -> str:
+        """Its name in the state, in `kg status` and `kg derive`."""
+
+    @property
+    def kind(self) -> Kind:
+        """When it is computed."""
+
+    def count_due(self) -> Counter[str]:
+        """Count the graphs that are due, by reason. Records nothing."""
+
+    def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
+        """Compute the due graphs, or all graphs."""
+
+    def find_differing(self, most: int) -> list[NamedNode]:
+        """Compute up to `most` graphs again, chosen by chance, and find those that the store has in another state."""
