@@ -14,7 +14,7 @@ from pyoxigraph import Literal, NamedNode, RdfFormat
 from kg.cli import output
 from kg.cli.connection import Connection
 from kg.errors import InvalidInputError, QuadciteError
-from kg.queries.replies import parse_result
+from kg.queries.pool import parse_result
 from kg.retrieval.results import SearchResult
 from kg.retrieval.token_budget import MOST_TOKENS
 from kg.search.protocol import IndexStatus

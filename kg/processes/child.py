@@ -140,7 +140,7 @@ class Child:
 
     def poll_frame(self) -> Frame | None:
         """Return the next frame, or None while it is incomplete. Raises ChildGoneError at the end."""
-        while (frame := frames.pop(self._buffer)) is None:
+        while (frame := pop_frame(self._buffer)) is None:
             try:
                 piece = os.read(self.answers, _READ_BYTES)
             except BlockingIOError:
@@ -191,6 +191,20 @@ class Child:
             if pipe is not None:
                 pipe.close()
         return code
+
+
+def pop_frame(buffer: bytearray) -> Frame | None:
+    """Remove the first frame from `buffer` and return it; None while it is incomplete."""
+    if len(buffer) < frames.HEADER.size:
+        return None
+    kind, size = frames.HEADER.unpack_from(buffer)
+    end = frames.HEADER.size + size
+    if len(buffer) < end:
+        return None
+    with memoryview(buffer) as view:
+        payload = bytes(view[frames.HEADER.size : end])
+    del buffer[:end]
+    return kind, payload
 
 
 def _wait(descriptor: int, event: int, deadline: float) -> None:

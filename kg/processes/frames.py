@@ -33,17 +33,3 @@ def read(stream: IO[bytes]) -> Frame | None:
     kind, size = HEADER.unpack(header)
     payload = stream.read(size)
     return (kind, payload) if len(payload) == size else None
-
-
-def pop(buffer: bytearray) -> Frame | None:
-    """Remove the first frame from `buffer` and return it; None while it is incomplete."""
-    if len(buffer) < HEADER.size:
-        return None
-    kind, size = HEADER.unpack_from(buffer)
-    end = HEADER.size + size
-    if len(buffer) < end:
-        return None
-    with memoryview(buffer) as view:
-        payload = bytes(view[HEADER.size : end])
-    del buffer[:end]
-    return kind, payload

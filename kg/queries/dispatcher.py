@@ -1,8 +1,8 @@
 """Worker processes of a query pool: assigned to queries, killed at deadlines, replaced when they die.
 
-Nothing here waits for a query. A `kg.queries.conversation` submits a `Ticket`, is notified when its turn has come,
-exchanges frames with the ticket's worker, and gives it back. One thread watches the deadlines; another does what takes
-time (to replace a process, to start a spare one).
+Nothing here waits for a query. A `Conversation` (`kg.queries.pool`) submits a `Ticket`, is notified when its turn has
+come, exchanges frames with the ticket's worker, and gives it back. One thread watches the deadlines; another does what
+takes time (to replace a process, to start a spare one).
 
 A query that is stopped loses its place together with its worker, by the thread that stops it. Its conversation, which
 may wait for a client that reads nothing, only closes the pipes of the worker.
@@ -27,8 +27,8 @@ from typing import Any, Final, Literal, cast
 from kg.errors import QueryBusyError, QueryLimitError, QueryMemoryError
 from kg.processes.child import Child, ChildGoneError, command
 from kg.processes.leases import Leases
-from kg.queries import replies
 from kg.queries import worker as worker_process
+from kg.queries import worker_errors
 from kg.queries.admission import SLICE_S, Admission, Lane, Place
 from kg.settings import Settings
 from kg.store.protocol import Snapshot, Snapshotted, State
@@ -356,8 +356,8 @@ class Dispatcher:
                 ticket.reason = None
         if reason == "displaced":
             return None
-        error = replies.build_stop_error(reason, code, ticket.timeout_s, self.settings)
-        killed = isinstance(error, replies.KilledError)
+        error = worker_errors.build_stop_error(reason, code, ticket.timeout_s, self.settings)
+        killed = isinstance(error, worker_errors.KilledError)
         ticket.attempts += 1
         attempts = 0 if sent and not killed else 2 if sent and not at_once else _ATTEMPTS
         if reason is None and not ticket.begun and ticket.attempts < attempts:

@@ -11,22 +11,23 @@ A result is truncated after the rows (or triples) of its limit, and after the ro
 
 from __future__ import annotations
 
+import json
 import math
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
-from pyoxigraph import NamedNode
+from pyoxigraph import NamedNode, QueryResultsFormat, RdfFormat, Triple, parse, parse_query_results
 
 from kg.errors import InvalidInputError, QueryMemoryError
-from kg.processes.child import never
-from kg.queries import replies, text_check
-from kg.queries.conversation import Call, Conversation, Readable, Steps, Turn
-from kg.queries.dispatcher import Dispatcher, RunningQuery, Ticket
+from kg.processes.child import ChildGoneError, never
+from kg.queries import text_check, worker_errors
+from kg.queries.dispatcher import Dispatcher, RunningQuery, Ticket, Worker
 from kg.settings import Settings
-from kg.store.protocol import Result, Snapshotted, State
+from kg.sparql.guard import CHEAP_CHARS
+from kg.store.protocol import Result, Rows, Snapshotted, State
 from kg.vocabulary import PREFIXES
 
 UNLIMITED: Final = math.inf
@@ -35,6 +36,143 @@ UNLIMITED: Final = math.inf
 _TSV: Final = "text/tab-separated-values"
 _N_TRIPLES: Final = "application/n-triples"
 _T = TypeVar("_T")
+_SHORT: Final = 10_000
+"""Characters of a query up to which a pipe takes it at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """Submit the ticket, and wait until its turn has come or it was stopped."""
+
+    ticket: Ticket
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """Wait until the answers of the worker can be read."""
+
+    worker: Worker
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Call a function that may block, and send back its result."""
+
+    work: Callable[[], object]
+
+
+Step = Turn | Readable | Call
+Steps = Generator[Step, Any, _T]
+
+
+class Conversation:
+    """One query with its worker: a state machine for threads and for the event loop, as generators of steps.
+
+    It never waits itself. A driver performs each step in its own way of waiting, and sends the result back or throws
+    the exception in: `QueryPool` in a thread, `kg.server.query_execution` in the loop.
+
+    `ticket` is None once it has ended, `truncated` until its result is complete.
+
+    `hold_bytes` is the size of a result up to which it is held back until it is complete: until then the query can
+    start again if its worker is taken away or dies.
+    """
+
+    def __init__(self, dispatcher: Dispatcher, ticket: Ticket, hold_bytes: float) -> None:
+        self.ticket: Ticket | None = ticket
+        self.kind = ""
+        self.truncated: bool | None = None
+        self._dispatcher: Final = dispatcher
+        self._hold_bytes: Final = hold_bytes
+
+    def begin(self) -> Steps[list[bytes]]:
+        """Run the query up to its first pieces: all of them if they are small, and then `truncated` is set."""
+        ticket = self._current()
+        while True:
+            yield Turn(ticket)
+            self._dispatcher.raise_if_stopped(ticket)
+            try:
+                yield from self._send(ticket)
+                held: list[bytes] = []
+                size = 0
+                while size <= self._hold_bytes:
+                    piece = yield from self._receive(ticket)
+                    if piece is None:
+                        return held
+                    held.append(piece)
+                    size += len(piece)
+                if self._dispatcher.start_answer(ticket):
+                    return held
+            except ChildGoneError:
+                pass
+            if (error := (yield Call(partial(self._dispatcher.recover, ticket)))) is not None:
+                self.ticket = None
+                raise error
+
+    def next_piece(self) -> Steps[bytes | None]:
+        """Receive the next piece of the result; None at its end."""
+        ticket = self._current()
+        try:
+            return (yield from self._receive(ticket))
+        except ChildGoneError:
+            self.ticket = None
+            error = yield Call(partial(self._dispatcher.recover, ticket))
+            raise error or worker_errors.KilledError("The query was stopped.") from None
+
+    def close(self) -> None:
+        """Stop the query if it still runs, and wait for the end of its process."""
+        ticket, self.ticket = self.ticket, None
+        if ticket is not None:
+            self._dispatcher.give_up(ticket)
+
+    def abandon(self) -> None:
+        """Stop the query if it still runs, soon; takes no lock, so that a destructor may call it."""
+        ticket, self.ticket = self.ticket, None
+        if ticket is not None:
+            self._dispatcher.abandon(ticket)
+
+    def _current(self) -> Ticket:
+        assert self.ticket is not None  # noqa: S101 -- it has not ended
+        return self.ticket
+
+    def _send(self, ticket: Ticket) -> Steps[None]:
+        if ticket.sent:  # by the driver, when its turn came
+            return
+        if not self._dispatcher.is_ready(ticket):
+            try:
+                yield Call(partial(self._dispatcher.prepare, ticket))
+            except ChildGoneError:
+                raise  # handled by the caller, which may try another worker
+            except Exception:  # an error of the store: the worker is unharmed, and free for the next query
+                self.ticket = None
+                self._dispatcher.hand_back(ticket)
+                raise
+        if can_send_at_once(ticket):
+            self._dispatcher.send(ticket)
+        else:
+            yield Call(partial(self._dispatcher.send, ticket))
+
+    def _receive(self, ticket: Ticket) -> Steps[bytes | None]:
+        while True:
+            worker = ticket.worker
+            if worker is None:
+                raise ChildGoneError
+            while (frame := worker.poll_frame()) is None:
+                yield Readable(worker)
+            kind, payload = frame
+            if kind == b"D":
+                return payload
+            content = json.loads(payload)
+            if kind == b"H":
+                self.kind = content["kind"]
+                continue
+            self.ticket = None
+            self._dispatcher.finish(ticket, retire=content.get("retire", False))
+            if kind == b"E":
+                self.truncated = content["truncated"]
+                return None
+            build = partial(worker_errors.build_reported_error, content, ticket.query, self._dispatcher.settings)
+            error: Exception = build() if len(ticket.query) < CHEAP_CHARS else (yield Call(build))
+            raise error
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +327,7 @@ class QueryPool:
                 f"The result is larger than {memory_mb} MiB (setting QUADCITE_QUERY_MEMORY_MB). Ask for fewer rows or "
                 "columns, or stream it from the endpoint."
             )
-        result = replies.parse_result(conversation.kind, pieces, truncated=conversation.truncated)
+        result = parse_result(conversation.kind, pieces, truncated=conversation.truncated)
         return Answer(result, _generation(ticket), conversation.truncated)
 
     def stream(
@@ -290,6 +428,23 @@ class QueryPool:
                 turn.wait()
 
         return _drive(conversation.begin(), wait_for_turn)
+
+
+def can_send_at_once(ticket: Ticket) -> bool:
+    """Return whether the ticket's query is so short that sending it does not block."""
+    return len(ticket.query) < _SHORT
+
+
+def parse_result(kind: str, pieces: list[bytes], *, truncated: bool) -> Result:
+    """Parse the finished result that a worker sent: SELECT as TSV, graphs as N-Triples."""
+    data = b"".join(pieces)
+    if kind == "solutions":
+        solutions = parse_query_results(data, format=QueryResultsFormat.TSV)
+        variables = tuple(variable.value for variable in solutions.variables)  # type: ignore[union-attr]
+        return Rows(variables, [tuple(row) for row in solutions], truncated)  # type: ignore[union-attr]
+    if kind == "boolean":
+        return data.strip() == b"true"
+    return [Triple(quad.subject, quad.predicate, quad.object) for quad in parse(data, format=RdfFormat.N_TRIPLES)]
 
 
 def _drive(steps: Steps[_T], wait_for_turn: Callable[[], None] = lambda: None) -> _T:

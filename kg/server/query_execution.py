@@ -34,9 +34,8 @@ from starlette.types import Receive, Scope, Send
 
 from kg.errors import QuadciteError
 from kg.processes.child import ChildGoneError
-from kg.queries.conversation import Call, Conversation, Readable, Step, Steps, Turn, can_send_at_once
 from kg.queries.dispatcher import Dispatcher, Ticket
-from kg.queries.pool import Options
+from kg.queries.pool import Call, Conversation, Options, Readable, Step, Steps, Turn, can_send_at_once
 from kg.server.auth import get_peer
 from kg.server.endpoint import Endpoint
 from kg.sparql.guard import is_cheap_to_check

@@ -21,8 +21,7 @@ from kg.retrieval.results import Domain, Explain, Result, SearchFilters, Stateme
 from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
 from kg.sparql.tracing import MOST_CHARACTERS, find_counts
 from kg.tools.answers import Answer, Detail, Wanted, build_answer, content_of
-from kg.tools.argument_names import PUBLIC, resolve_names
-from kg.tools.argument_values import fit
+from kg.tools.arguments import PUBLIC, fit, resolve_names
 
 Kind = Literal["own", "light", "raw", "long"]
 Scope = Literal["read", "write", "admin"]

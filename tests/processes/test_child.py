@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import kg
 from kg import interruption
 from kg.processes import frames
-from kg.processes.child import Child, ChildGoneError, ChildLateError, Limits, run_task
+from kg.processes.child import Child, ChildGoneError, ChildLateError, Limits, pop_frame, run_task
 
 ROOT = Path(kg.__file__).parents[1]
 ECHO = """
@@ -48,7 +48,7 @@ def test_frames_are_read_however_the_bytes_are_cut(sent: list[frames.Frame], ste
     assert frames.read(stream) is None
     for start in range(0, len(data), step):
         buffer += data[start : start + step]
-        while (frame := frames.pop(buffer)) is not None:
+        while (frame := pop_frame(buffer)) is not None:
             popped.append(frame)
     assert (popped, buffer) == (sent, b"")
 

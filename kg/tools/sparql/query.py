@@ -13,7 +13,7 @@ from pyoxigraph import RdfFormat, Triple, serialize
 
 from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, QueryTimeoutError
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
-from kg.queries import replies
+from kg.queries.pool import parse_result
 from kg.queries.text_check import find_form
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, list_user_graphs
@@ -184,7 +184,7 @@ def run_query(kg: KnowledgeGraph, query: str, max_rows: int, timeout: float | No
         if not whole or (not graph and b"\n" not in whole):
             raise
         pieces, why = [whole, b"\n"], "time"
-    return form, Answered(replies.parse_result(stream.kind, pieces, truncated=why is not None), stream.generation, why)
+    return form, Answered(parse_result(stream.kind, pieces, truncated=why is not None), stream.generation, why)
 
 
 def _with_hints(error: QuadciteError, hints: Sequence[HintLine]) -> QuadciteError:

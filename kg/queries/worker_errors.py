@@ -1,11 +1,9 @@
-"""Replies of a worker, or how it ended, as results and errors. Pure."""
+"""Errors that a worker reported, and how it ended, as errors of the query. Pure."""
 
 from __future__ import annotations
 
 import signal
 from typing import Any
-
-from pyoxigraph import QueryResultsFormat, RdfFormat, Triple, parse, parse_query_results
 
 from kg.errors import (
     InvalidInputError,
@@ -18,23 +16,10 @@ from kg.errors import (
 )
 from kg.queries.text_check import build_syntax_error
 from kg.settings import Settings
-from kg.store.protocol import Result, Rows
 
 
 class KilledError(QueryMemoryError):
     """The worker was killed by another process: usually by the system, for lack of memory."""
-
-
-def parse_result(kind: str, pieces: list[bytes], *, truncated: bool) -> Result:
-    """Parse the finished result that a worker sent: SELECT as TSV, graphs as N-Triples."""
-    data = b"".join(pieces)
-    if kind == "solutions":
-        solutions = parse_query_results(data, format=QueryResultsFormat.TSV)
-        variables = tuple(variable.value for variable in solutions.variables)  # type: ignore[union-attr]
-        return Rows(variables, [tuple(row) for row in solutions], truncated)  # type: ignore[union-attr]
-    if kind == "boolean":
-        return data.strip() == b"true"
-    return [Triple(quad.subject, quad.predicate, quad.object) for quad in parse(data, format=RdfFormat.N_TRIPLES)]
 
 
 def build_reported_error(error: dict[str, Any], query: str, settings: Settings) -> Exception:

@@ -1,4 +1,4 @@
-"""Arguments as clients send them: null for what is unused, JSON strings, one value in place of a list."""
+"""Arguments as clients send them: other names; null for what is unused, JSON strings, one value in place of a list."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from kg.errors import InvalidInputError
-from kg.tools.argument_names import resolve_names
-from kg.tools.argument_values import fit
+from kg.tools.arguments import fit, resolve_names
 from kg.tools.calls import Tool
 from kg.tools.registry import TOOLS
+from kg.vocabulary import BASE, WD
 
 ENTRIES = {"type": "array", "items": {"type": "object", "properties": {"note": {"type": "string"}}}}
 
@@ -118,3 +118,55 @@ def test_filters_that_are_no_object_are_refused_with_an_example(filters: Any) ->
     search = next(tool for tool in TOOLS if tool.name == "search")
     with pytest.raises(InvalidInputError, match=r'filters: an object is expected, as in \{"iso3": \["[^"]+"\]\}'):
         search.content(cast("Any", None), {"query": "x", "filters": filters})
+
+
+def resolved(name: str, **given: Any) -> dict[str, Any]:
+    tool = next(tool for tool in TOOLS if tool.name == name)
+    return resolve_names(given, tool.arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("search", {"query": "x", "iso3": "BRA"}, {"query": "x", "filters": {"iso3": ["BRA"]}}),
+        ("search", {"q": "x", "place": "BRA"}, {"query": "x", "filters": {"place": ["BRA"]}}),
+        (
+            "search",
+            {"query": "x", "filters": {"iso3": ["BRA"]}, "language": "en"},
+            {"query": "x", "filters": {"iso3": ["BRA"], "language": ["en"]}},
+        ),
+        ("search_speeches", {"query": "x", "limit": 3}, {"query": "x", "top_k": 3}),
+        ("search_speeches", {"query": "x", "since": "2024-01-01"}, {"query": "x", "date_from": "2024-01-01"}),
+        ("sparql", {"query": "ASK {}", "max_rows": 7}, {"query": "ASK {}", "limit": 7}),
+        ("concept_find", {"query": "solar"}, {"q": "solar"}),
+        ("concept_mentions", {"qid": "Q1"}, {"qids": ["Q1"]}),
+        ("fetch", {"iri": "cpr://doc/x"}, {"id": "cpr://doc/x"}),
+        ("fetch", {"id": "id/speech/1"}, {"id": f"{BASE}id/speech/1"}),
+        ("concept_neighbors", {"id": "wd:Q42"}, {"qid": f"{WD.iri}Q42"}),
+        ("policy_lineage", {"slug": "a-family"}, {"family_slug": "a-family"}),
+        ("jurisdiction_overview", {"country": "BRA"}, {"iso3": "BRA"}),
+        (
+            "kg_query_section",
+            {"place": "Quarry Bend, UT", "id": "17.12"},
+            {"municipality": "Quarry Bend", "state": "UT", "section_id": "17.12"},
+        ),
+    ],
+)
+def test_other_names_of_arguments_are_accepted(name, given, expected):
+    assert resolved(name, **given) == expected
+
+
+def test_an_argument_under_two_names_is_refused():
+    assert resolved("sparql", query="x", limit=3, max_rows=4) == {"query": "x", "limit": 3, "max_rows": 4}
+    given = {"query": "x", "filters": {"iso3": ["BRA"]}, "iso3": "DJI"}
+    assert resolved("search", **given) == given
+
+
+def test_ids_of_documents_and_speeches_are_unchanged():
+    ids = ["cpr://doc/x#p=3", "b6272e0d-afe9-42b1", "https://example.org/a", "17.12.040(a)"]
+    assert resolved("fetch", ids=ids) == {"ids": ids}
+
+
+def test_every_tool_lists_the_same_name_for_the_size_of_a_page():
+    for tool in TOOLS:
+        assert not {"max_rows", "max_results", "page_size"} & set(tool.arguments.model_fields)
