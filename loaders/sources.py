@@ -5,16 +5,13 @@ The modules of a domain are imported when its source is loaded, so that loading 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kg.derivations.engine import AfterCommit, Engine
-from kg.derivations.state import State
 from kg.errors import InvalidInputError
 from kg.ingestion import FolderWatcher
 from kg.knowledge_graph import KnowledgeGraph
@@ -227,49 +224,6 @@ def build_loader(source: str, given: Settings, options: Options | None = None) -
                 f"Options of {source}: {', '.join(f'--{each}' for each in own) or 'none'}."
             )
     return replace(configure(given, options or {}), name=source)
-
-
-DERIVED: Final = {"mentions": "mention", "entities": "find_entities"}
-"""The derivations after the commit, with their work of `dispatch`. Alignments follow mentions, and links entities."""
-
-
-@contextmanager
-def _engines(kg: KnowledgeGraph) -> Iterator[dict[str, Engine[Any, Any]]]:
-    from loaders.files.graph.entities import ANY_FILE, Entities
-    from loaders.mentions.graph.refresh import Mentions
-
-    with State(kg.settings.data_dir) as state:
-        several: list[AfterCommit[Any, Any]] = [Mentions(kg.store)]
-        if kg.store.query(ANY_FILE):
-            several.append(Entities(kg))
-        yield {each.name: Engine(kg.store, state, each) for each in several}
-
-
-def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:
-    """Count the graphs that are due for each derivation after the commit, by reason."""
-    with _engines(kg) as engines:
-        return {name: engine.count_due() for name, engine in engines.items()}
-
-
-def find_differing(kg: KnowledgeGraph, most: int) -> dict[str, list[str]]:
-    """Compute up to `most` graphs of each derivation after the commit again, and find those that differ."""
-    with _engines(kg) as engines:
-        return {name: [graph.value for graph in engine.find_differing(most)] for name, engine in engines.items()}
-
-
-def derive(
-    kg: KnowledgeGraph, derivation: str | None = None, *, full: bool = False, on_progress: Progress | None = None
-) -> dict[str, Any]:
-    """Compute the due graphs of a derivation, None: of all; with `full`, all graphs. Returns the report of each.
-
-    Raises InvalidInputError for an unknown name.
-    """
-    if derivation is not None and derivation not in DERIVED:
-        raise InvalidInputError(f"Unknown derivation {quoted(derivation)}. Available: {', '.join(DERIVED)}.")
-    reports = {}
-    for each in DERIVED if derivation is None else (derivation,):
-        reports[each] = dispatch.call_here(kg, DERIVED[each], full=full, on_progress=on_progress).to_dict()
-    return reports
 
 
 def load_changed(kg: KnowledgeGraph, part: Part, *, on_progress: Progress | None = None) -> list[str]:

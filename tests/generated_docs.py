@@ -18,6 +18,7 @@ from kg.data_directory import ENTRIES
 from kg.provenance.permissions import FAMILIES
 from kg.settings import Settings
 from kg.tools.calls import SHARED
+from kg.tools.derivations import DEFINITIONS
 from kg.tools.mounts import MOUNTS
 from kg.tools.registry import TOOLS, mounted
 from kg.vocabulary import BASE
@@ -166,6 +167,9 @@ def made(section: str) -> str:
                     for each in ENTRIES
                 ),
             )
+        case "derivations":
+            rows = ((f"`{each.name}`", each.purpose, each.kind) for each in DEFINITIONS.values())
+            return _table(("derivation", "what it finds", "computed"), rows)
         case "groups":
             return _table(("MCP path", "tools", "names"), tool_groups())
     raise ValueError(f"the documentation has a section {section!r} that nothing makes")

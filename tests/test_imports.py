@@ -57,6 +57,7 @@ PIPELINE = {
     "batches",
     "confined_loads",
     "confined_process",
+    "derivations",
     "dispatch",
     "indexed_facts",
     "load_report",
@@ -67,7 +68,8 @@ PIPELINE = {
     "record_identities",
     "sources",
 }
-"""The root modules of loaders. Only `sources`, the composition root, imports the domains."""
+"""The root modules of loaders. Only those in `COMPOSITION` import the domains."""
+COMPOSITION = {"sources", "derivations"}
 SOURCES_KNOWN_TO = {"quarantine_retry"}
 """The modules of loaders that look up the loader of a source; all others are given one."""
 SHARED_BY_DOMAINS = {"file_formats", "model", "readers", "citations"}
@@ -128,11 +130,11 @@ def offences(path: Path) -> list[str]:
             known = STORE_READERS_KNOW if may_read_the_store(here) else LOADERS_KNOW
             if f"kg.{theirs}" not in known:
                 found.append(f"{name_of(path)} may not import {target}")
-        elif theirs != here[1] and here[1] != "sources":
+        elif theirs != here[1] and here[1] not in COMPOSITION:
             allowed = PIPELINE | READ_ALL_DOMAINS | SHARED_BY_DOMAINS if may_read_the_store(here) else SHARED_BY_DOMAINS
             if target.startswith(MATCHING):
                 continue
-            if theirs not in allowed or (theirs == "sources" and here[1] not in SOURCES_KNOWN_TO):
+            if theirs not in allowed or (theirs in COMPOSITION and here[1] not in SOURCES_KNOWN_TO):
                 found.append(f"{name_of(path)} may not import {target}")
     return found
 

@@ -30,9 +30,21 @@ def find_mentions(
         output.say("kg: No text or concept has changed since the last search. To search every text again, add --full.")
 
 
+def list_names() -> list[str]:
+    """List the names of derivations, which a shell completes."""
+    from kg.tools.derivations import DEFINITIONS
+
+    return list(DEFINITIONS)
+
+
 @output.reported
 def derive(
-    name: Annotated[str | None, typer.Argument(metavar="NAME", help="mentions or entities; all if omitted.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="A derivation that kg status lists; all if omitted.", autocompletion=list_names
+        ),
+    ] = None,
     data_dir: DataDir = None,
     full: Annotated[bool, typer.Option("--full", help="Compute all of it again, not only due graphs.")] = False,
     as_json: AsJson = False,

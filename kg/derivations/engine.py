@@ -9,14 +9,15 @@ next one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.protocol import Outcome, Progress
+from kg.derivations.protocol import Definition, Outcome, Progress
 from kg.derivations.state import Finished, Known, Point, State
 from kg.provenance.load_records import RecordOrigin, Run
 from kg.sparql.terms import bind
@@ -67,22 +68,6 @@ class AfterCommit(Protocol[Table, Part]):
     """
 
     @property
-    def name(self) -> str:
-        """Its name in the state, in `kg status` and `kg derive`."""
-
-    @property
-    def version(self) -> str:
-        """A new version computes everything again."""
-
-    @property
-    def reads(self) -> Sequence[str]:
-        """How the names of input graphs begin."""
-
-    @property
-    def writes(self) -> str:
-        """How the names of output graphs begin."""
-
-    @property
     def batch_quads(self) -> int:
         """Quads from which a batch is committed."""
 
@@ -120,42 +105,66 @@ class Due(Generic[Table, Part]):
 
 
 class Engine(Generic[Table, Part]):
-    """A derivation of a store."""
+    """A derivation of a store after the commit.
 
-    def __init__(self, store: Store, state: State, derivation: AfterCommit[Table, Part]) -> None:
+    `build` imports its computation. `find_others` describes the other inputs of all outputs, such as installed models.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        state: State,
+        definition: Definition,
+        build: Callable[[], AfterCommit[Table, Part]],
+        find_others: Callable[[], str] = str,
+    ) -> None:
+        self.definition: Final = definition
         self._store: Final = store
         self._state: Final = state
-        self._derivation: Final = derivation
+        self._build: Final = build
+        self._find_others: Final = find_others
+
+    @cached_property
+    def _derivation(self) -> AfterCommit[Table, Part]:
+        return self._build()
+
+    @property
+    def _version(self) -> str:
+        return f"{self.definition.version} {self._find_others()}".strip()
+
+    def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
+        """Compute the due outputs, or all outputs."""
+        return self.run(self.find_due(full=full), on_progress)
 
     def find_due(self, *, full: bool = False) -> Due[Table, Part]:
         """Find and record the due inputs; with `full`, all."""
         derivation, state = self._derivation, self._state
         point = read_point(self._store)
-        known = state.load(derivation.name)
-        reason = "asked for" if full else _find_reason(self._store, known, derivation.version)
+        known = state.load(self.definition.name)
+        reason = "asked for" if full else _find_reason(self._store, known, self._version)
         if known is None or reason is not None:
             return self._begin(reason or _NEVER, point)
         before, table = derivation.load_table(known.compared, known.generation)
-        touched = find_touched(self._store, derivation.reads, known.generation, point.generation)
+        touched = find_touched(self._store, self.definition.reads, known.generation, point.generation)
         parts: Mapping[NamedNode, Part | None] = {}
         with state.writing():
             current, changes = self._find_changes(touched)
             for graph, reason in changes.items():
-                state.mark_due(derivation.name, [graph], reason)
+                state.mark_due(self.definition.name, [graph], reason)
             if before is None or before != table:
-                finished = state.iterate_finished(derivation.name)
+                finished = state.iterate_finished(self.definition.name)
                 parts = derivation.affected(table if before is None else before, table, finished)
-                state.mark_due(derivation.name, parts, "affected")
+                state.mark_due(self.definition.name, parts, "affected")
             if touched != set() or before != table or point.generation - known.generation > _FEW_COMMITS:
                 compared = known.compared if before == table else derivation.save_table(table)
-                state.save(derivation.name, Known(derivation.version, point.generation, compared, point))
+                state.save(self.definition.name, Known(self._version, point.generation, compared, point))
         return self._load_due(table, parts, current)
 
     def count_due(self) -> Counter[str]:
         """Count the due inputs by reason, without those that a change of the table makes due, and record nothing."""
-        name, reads = self._derivation.name, self._derivation.reads
+        name, reads = self.definition.name, self.definition.reads
         known = self._state.load(name)
-        reason = _find_reason(self._store, known, self._derivation.version)
+        reason = _find_reason(self._store, known, self._version)
         if known is None or reason is not None:
             return +Counter({reason or _NEVER: len(load_hashes(self._store, reads))})
         touched = find_touched(self._store, reads, known.generation, self._store.statistics().generation)
@@ -167,12 +176,12 @@ class Engine(Generic[Table, Part]):
         Inputs that are due, or that commits have touched since the last run, are not compared.
         """
         derivation, store = self._derivation, self._store
-        known = load_known(store, self._state, derivation.name, derivation.version)
+        known = load_known(store, self._state, self.definition.name, self._version)
         if known is None:
             return []
         before, table = derivation.load_table(known.compared, known.generation)
-        stored = self._state.load_sample(derivation.name, most) if before == table else {}
-        current = load_hashes(store, derivation.reads, stored)
+        stored = self._state.load_sample(self.definition.name, most) if before == table else {}
+        current = load_hashes(store, self.definition.reads, stored)
         sample = {graph: None for graph, digest in stored.items() if current.get(graph) == digest}
         differing = []
         for graph, result in derivation.compute(sample, table):
@@ -185,8 +194,8 @@ class Engine(Generic[Table, Part]):
         """Find the hashes of the inputs among `touched`, None: all, and why those are due that have changed."""
         if touched is not None and not touched:
             return {}, {}
-        current = load_hashes(self._store, self._derivation.reads, touched)
-        stored = self._state.load_hashes(self._derivation.name, touched)
+        current = load_hashes(self._store, self.definition.reads, touched)
+        stored = self._state.load_hashes(self.definition.name, touched)
         changes = {graph: "new" for graph in current if graph not in stored}
         for graph, digest in stored.items():
             if graph not in current:
@@ -199,23 +208,23 @@ class Engine(Generic[Table, Part]):
         """Record that everything is due. Outputs whose input is gone, perhaps before there was a state, are removed."""
         derivation, state = self._derivation, self._state
         _, table = derivation.load_table(None, 0)
-        inputs = load_hashes(self._store, derivation.reads)
+        inputs = load_hashes(self._store, self.definition.reads)
         right = {derivation.get_output(graph) for graph in inputs}
-        orphans = [graph for graph in load_hashes(self._store, [derivation.writes]) if graph not in right]
+        orphans = [graph for graph in load_hashes(self._store, [self.definition.writes]) if graph not in right]
         for start in range(0, len(orphans), _AT_ONCE):
             self._commit(dict.fromkeys(orphans[start : start + _AT_ONCE], ()), {}, table, Outcome())
         with state.writing():
-            state.remove(derivation.name, state.load_hashes(derivation.name).keys() - inputs.keys())
-            state.mark_due(derivation.name, inputs, reason)
-            known = Known(derivation.version, point.generation, derivation.save_table(table), point)
-            state.save(derivation.name, known)
+            state.remove(self.definition.name, state.load_hashes(self.definition.name).keys() - inputs.keys())
+            state.mark_due(self.definition.name, inputs, reason)
+            known = Known(self._version, point.generation, derivation.save_table(table), point)
+            state.save(self.definition.name, known)
         return self._load_due(table, {}, inputs)
 
     def _load_due(
         self, table: Table, parts: Mapping[NamedNode, Part | None], known: Mapping[NamedNode, str]
     ) -> Due[Table, Part]:
-        due = self._state.load_due(self._derivation.name)
-        others = load_hashes(self._store, self._derivation.reads, [graph for graph in due if graph not in known])
+        due = self._state.load_due(self.definition.name)
+        others = load_hashes(self._store, self.definition.reads, [graph for graph in due if graph not in known])
         hashes = {**known, **others}
         ordered = {graph: hashes[graph] for graph in due if graph in hashes}
         return Due(table, ordered, [graph for graph in due if graph not in hashes], parts)
@@ -236,7 +245,7 @@ class Engine(Generic[Table, Part]):
                 self._finish(batch, due, outcome)
                 batch, size = {}, 0
             if on_progress is not None:
-                on_progress(outcome.graphs, len(todo), f"finding {self._derivation.name}")
+                on_progress(outcome.graphs, len(todo), f"finding {self.definition.name}")
         self._finish(batch, due, outcome)
         return outcome
 
@@ -244,7 +253,7 @@ class Engine(Generic[Table, Part]):
         """Commit the outputs of a batch, then record its inputs as done."""
         if not batch:
             return
-        name, hashes = self._derivation.name, due.hashes
+        name, hashes = self.definition.name, due.hashes
         outputs = {graph: self._derivation.get_output(graph) for graph in batch}
         replace = {outputs[graph]: result.quads for graph, result in batch.items()}
         origins = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -14,6 +14,23 @@ Progress = Callable[[int, int | None, str], None]
 Kind = Literal["with the record", "by difference", "after the commit", "aggregate"]
 """When a derivation is computed: in the commit of the records that it is derived from; in every commit, from the quads
 that it adds and removes; after the commit; or from the differences of two states of the store."""
+
+
+@dataclass(slots=True)
+class Definition:
+    """A derivation apart from its computation, so that due graphs are counted without importing that."""
+
+    name: str
+    """Its name in the state, in `kg status` and `kg derive`."""
+    purpose: str
+    """What it derives, for the help and the documentation."""
+    kind: Kind
+    version: str = ""
+    """A new version computes everything again. Recorded in ``graph/prov`` with each run."""
+    reads: Sequence[str] = ()
+    """How the names of input graphs begin."""
+    writes: str = ""
+    """How the names of output graphs begin."""
 
 
 @dataclass(slots=True)
@@ -30,12 +47,8 @@ class Derivation(Protocol):
     """Graphs or counts that are derived from the graphs of a store, and can be computed again at any time."""
 
     @property
-    def name(self) -> str:
-        """Its name in the state, in `kg status` and `kg derive`."""
-
-    @property
-    def kind(self) -> Kind:
-        """When it is computed."""
+    def definition(self) -> Definition:
+        """Its name, kind and version, which do not depend on the store."""
 
     def count_due(self) -> Counter[str]:
         """Count the graphs that are due, by reason. Records nothing."""

@@ -6,7 +6,9 @@ Each takes typed arguments and returns a document of JSON types, so that the ans
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +22,7 @@ from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, wait_for_embeddings
 from kg.retrieval.results import DatasetCheck
 from kg.search.index_sync import count_text_units, repair_index
+from kg.tools import derivations
 from kg.tools.calls import Command
 from kg.tools.catalog.health import health
 from kg.tools.claims.review import Verdict, review_claim
@@ -28,7 +31,7 @@ from kg.tools.reading.why import explain, parse_triple
 from kg.tools.schema.schema_measurement import updating
 from kg.tools.zoning.reading_tasks import extract
 from kg.tools.zoning.summaries import summaries_build, summaries_status
-from loaders.dispatch import call, call_here
+from loaders.dispatch import call
 
 Document = dict[str, Any]
 
@@ -53,8 +56,9 @@ def store_status(kg: KnowledgeGraph) -> Document:
     else:  # the queries of derivations run in this process, which a damaged block would fill
         try:
             due = [
-                f"{name}: {', '.join(f'{number:,} {reason}' for reason, number in reasons.items()) or 'none'}"
-                for name, reasons in call_here(kg, "count_due").items()
+                f"{name} ({derivations.DEFINITIONS[name].kind}): "
+                + (", ".join(f"{number:,} {reason}" for reason, number in reasons.items()) or "none")
+                for name, reasons in derivations.count_due(kg).items()
             ]
         except ModelError as error:
             problems.append(str(error))
@@ -153,27 +157,27 @@ def watch(kg: KnowledgeGraph, folder: str, collection: str | None = None, after:
 
 def mentions(kg: KnowledgeGraph, full: bool = False) -> Document:
     """Find mentions of concepts in texts that have changed; with `full`, in every text."""
-    return _run_of_loaders(kg, "mention", "find mentions", full=full)
+    return _run(kg, "find mentions", partial(call, kg, "mention", full=full))
 
 
 def derive(kg: KnowledgeGraph, name: str | None = None, full: bool = False) -> Document:
     """Compute due derived graphs, of the derivation `name` or of all; with `full`, all of them."""
-    return _run_of_loaders(kg, "derive", "derive", derivation=name, full=full)
+    return _run(kg, "derive", partial(derivations.derive, kg, name, full=full))
 
 
 def align(kg: KnowledgeGraph, least: float | None = None) -> Document:
     """Propose alignments of names with concepts that have a similar name; `least` is the least similarity."""
-    return _run_of_loaders(kg, "align", "propose alignments", least=least)
+    return _run(kg, "propose alignments", partial(call, kg, "align", least=least))
 
 
-def _run_of_loaders(kg: KnowledgeGraph, work: str, purpose: str, **arguments: Any) -> Document:
-    """Run work of the loaders while no load runs, and return its report."""
+def _run(kg: KnowledgeGraph, purpose: str, work: Callable[..., Any]) -> Document:
+    """Run work while no load runs, and return its report."""
     with (
         updating(kg),
         kg.loads.recording(purpose, (), PROGRESS.get()) as (progress, keep),
         exclusive_load(progress),
     ):
-        report = call(kg, work, **arguments, on_progress=progress)
+        report = work(on_progress=progress)
         document: Document = report if isinstance(report, dict) else report.to_dict()
         keep(document)
     return document
@@ -234,7 +238,7 @@ def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Docum
     if not read or "index" not in document["checked"]:  # a damaged store is not read any further
         return document
     try:
-        differing: dict[str, list[str]] = call(kg, "find_differing", SAMPLE)
+        differing = derivations.find_differing(kg, SAMPLE)
     except ModelError as error:
         return {**document, "checked": {**document["checked"], "derived": str(error)}}
     for name, graphs in differing.items():

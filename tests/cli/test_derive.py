@@ -15,12 +15,12 @@ from tests.cli.running import answer, run
 def test_due_graphs_are_listed_and_derived(tmp_path: Path) -> None:
     data = tmp_path / "kg-data"
     answer("load", "climate", bundle.folder("fixtures") / "climate", "--data-dir", data)
-    assert answer("status", "--data-dir", data)["due"] == ["mentions: none"]
+    assert answer("status", "--data-dir", data)["due"] == ["mentions (after the commit): none"]
     DataDirectory(data).derivations.unlink()
     [mentions] = answer("status", "--data-dir", data)["due"]
     assert mentions.endswith(" never derived")
-    assert set(answer("derive", "--data-dir", data)) == {"mentions", "entities"}
-    assert answer("status", "--data-dir", data)["due"] == ["mentions: none"]
+    assert set(answer("derive", "--data-dir", data)) == {"mentions"}
+    assert answer("status", "--data-dir", data)["due"] == ["mentions (after the commit): none"]
     assert answer("derive", "mentions", "--full", "--data-dir", data)["mentions"]["run"] is None
     assert run("derive", "speeches", "--data-dir", data).exit_code != 0
     assert answer("doctor", "--data-dir", data)["ok"]

@@ -15,12 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from pyoxigraph import Quad
 
 from kg.data_directory import DataDirectory
-from kg.derivations.engine import Engine
 from kg.derivations.state import Finished, State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.vocabulary import mint
+from loaders.mentions.graph import MENTIONS, open_mentions
 from loaders.mentions.graph import refresh as refreshing
-from loaders.mentions.graph.refresh import MENTIONS, Mentions, mention_graph, refresh
+from loaders.mentions.graph.refresh import mention_graph, refresh
 from tests.examples import dear
 from tests.loaders.mentions.test_refresh import opened, put_concept, put_text
 
@@ -35,7 +35,7 @@ class Killed(BaseException):
 
 
 def mentions(kg: KnowledgeGraph) -> set[Quad]:
-    graphs = [graph for graph in kg.store.graphs() if graph.value.startswith(MENTIONS)]
+    graphs = [graph for graph in kg.store.graphs() if graph.value.startswith(MENTIONS.writes)]
     return {quad for graph in graphs for quad in kg.store.graph(graph)}
 
 
@@ -96,7 +96,7 @@ class Histories(RuleBasedStateMachine):
 
     @rule()
     def is_upgraded(self) -> None:
-        self.patched.setattr(Mentions, "version", f"{Mentions.version}+")
+        self.patched.setattr(MENTIONS, "version", f"{MENTIONS.version}+")
 
     @rule()
     def keep_state(self) -> None:
@@ -141,7 +141,7 @@ def test_outputs_that_do_not_follow_from_their_inputs_are_found(tmp_path: Path) 
     refresh(kg)
     graph = mention_graph(mint("graph", "src", "climate", "act"))
     with State(tmp_path / "data") as state:
-        engine = Engine(kg.store, state, Mentions(kg.store))
+        engine = open_mentions(kg, state)
         assert engine.find_differing(20) == []
         kg.store.commit({graph: kg.store.graph(graph)[1:]})
         assert engine.find_differing(20) == [graph]

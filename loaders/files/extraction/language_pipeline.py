@@ -32,6 +32,11 @@ def find_version(name: str) -> str:
         ) from None
 
 
+def describe_pipeline(name: str) -> str:
+    """Return the name and the version of an installed pipeline. Raises ModelError if it is not installed."""
+    return f"{name} {find_version(name)}"
+
+
 def _find_installed() -> list[str]:
     """Find the packages that are spaCy pipelines by their entry points."""
     return sorted({point.name for point in metadata.entry_points(group="spacy_models")})

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import Engine, Result
+from kg.derivations.engine import Result
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
@@ -30,12 +30,10 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Describe, Rows, Store, named_node, select, term_text
 from kg.vocabulary import (
     DCTERMS,
-    ENTITIES,
     KG,
     OA,
     RDF,
     SKOS,
-    SOURCED,
     XSD,
     iri_prefix,
     mint,
@@ -53,17 +51,14 @@ from loaders.files.extraction.entity_model import (
     choose_label,
     to_name,
 )
-from loaders.files.extraction.language_pipeline import find_version, load_pipeline
+from loaders.files.extraction.language_pipeline import describe_pipeline, load_pipeline
+from loaders.files.graph import ENTITIES, open_entities
 from loaders.files.graph.entity_links import update_links
 from loaders.files.graph.gazetteers import Gazetteers, find_affected, get_collection
 from loaders.files.loader import GRAPHS
 from loaders.mentions.graph_words import filter_of
 
 log = logging.getLogger(__name__)
-
-VERSION: Final = "7"
-"""A new version reads all files again."""
-
 
 CITES: Final = NamedNode("http://purl.org/spar/cito/cites")
 PREDICATES: Final[Mapping[Relation, NamedNode]] = {
@@ -80,7 +75,6 @@ PREDICATES: Final[Mapping[Relation, NamedNode]] = {
 }
 """The property of each relation."""
 
-_EXTRACTED: Final = f"{ENTITIES}files/"
 _ENTITY: Final = iri_prefix("entity")
 _CONFIDENCE: Final = "0.85"
 _SAID: Final = ((KG.method, Literal("entities")), (KG.confidence, Literal(_CONFIDENCE, datatype=XSD.decimal)))
@@ -120,8 +114,6 @@ MENTIONED_IN: Final = """
 SELECT DISTINCT ?entity WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?mention kg:object ?entity } }"""
 
 ANY: Final = "ASK { ?entity a kg:Entity }"
-
-ANY_FILE: Final = "ASK { ?file a kg:File }"
 
 NAMES: Final = """
 SELECT ?entity ?name WHERE { VALUES ?entity { $entities } ?entity skos:prefLabel|skos:altLabel ?name }"""
@@ -196,7 +188,7 @@ class EntityReport:
 
 def get_entity_graph(source: NamedNode) -> NamedNode:
     """Return the name of the graph of the entities that the file with the graph `source` mentions."""
-    return NamedNode(ENTITIES + source.value.removeprefix(SOURCED))
+    return NamedNode(ENTITIES.writes + source.value.removeprefix(GRAPHS))
 
 
 def mint_entity(key: Key) -> NamedNode:
@@ -317,11 +309,11 @@ def drop_entities(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> 
 def remove_invalidated(store: Store) -> None:
     """Remove the graphs of entities that earlier commits have invalidated, each in a commit."""
     for graph in store.find_invalidated_graphs():
-        if graph.value.startswith(_EXTRACTED):
+        if graph.value.startswith(ENTITIES.writes):
             made = _drop(store, [graph])
             replace = {each: quads for each, (quads, _) in made.items()}
             origins = {each: origin for each, (_, origin) in made.items()}
-            run = Run(Agent("loaders.files.entities", VERSION))
+            run = Run(Agent("loaders.files.entities", ENTITIES.version))
             store.commit(replace, promotion.build_load_patch(run, store, replace, origins))
 
 
@@ -368,10 +360,9 @@ def _load_mentioned(
 
 def find_pending(kg: KnowledgeGraph) -> dict[NamedNode, str]:
     """Find the graphs of files whose entities are due, with the hashes of their content."""
-    if not kg.store.query(ANY_FILE):
-        return {}
     with State(kg.settings.data_dir) as state:
-        return Engine(kg.store, state, Entities(kg)).find_due().hashes
+        engine = open_entities(kg, state)
+        return {} if engine is None else engine.find_due().hashes
 
 
 def load_lengths(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, int]:
@@ -404,8 +395,8 @@ def refresh(
     remove_invalidated(kg.store)
     report = EntityReport()
     with State(kg.settings.data_dir) as state:
-        if kg.store.query(ANY_FILE):  # without files no pipeline is needed
-            engine = Engine(kg.store, state, Entities(kg, report, is_paused))
+        engine = open_entities(kg, state, lambda: Entities(kg, report, is_paused))
+        if engine is not None:
             due = engine.find_due(full=full)
             if files is not None:
                 wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
@@ -427,9 +418,6 @@ def renew_links(kg: KnowledgeGraph, on_progress: Progress | None = None) -> None
 class Entities:
     """The derivation of entities from the texts of files. Its table are the gazetteers of their collections."""
 
-    name: Final = "entities"
-    reads: Final = (GRAPHS,)
-    writes: Final = _EXTRACTED
     batch_quads: Final = _BATCH_QUADS
 
     def __init__(
@@ -442,21 +430,13 @@ class Entities:
         self.settings: Final = kg.settings
         self.is_paused: Final = is_paused
         self.report: Final = report or EntityReport()
-        self.run: Final = Run(Agent("loaders.files.entities", VERSION), {"pipeline": self.pipeline})
+        self.run: Final = Run(
+            Agent("loaders.files.entities", ENTITIES.version),
+            {"pipeline": describe_pipeline(kg.settings.spacy_pipeline)},
+        )
         self.names: dict[Key, set[str]] = defaultdict(set)
         """The names of the entities in the batch."""
         self.sources: dict[Key, set[NamedNode]] = defaultdict(set)
-
-    @property
-    def pipeline(self) -> str:
-        """The spaCy pipeline of the settings, with its version."""
-        name = self.settings.spacy_pipeline
-        return f"{name} {find_version(name)}"
-
-    @property
-    def version(self) -> str:
-        """A new version, or another pipeline, reads all files again."""
-        return f"{VERSION} {self.pipeline}"
 
     def get_output(self, source: NamedNode) -> NamedNode:
         """Return the graph of the entities of a file."""

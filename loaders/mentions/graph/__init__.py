@@ -1,1 +1,29 @@
 """Mentions of concepts, kept up to date with the texts and concepts in the store."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from kg.derivations.engine import AfterCommit, Engine
+from kg.derivations.protocol import Definition
+from kg.derivations.state import State
+from kg.knowledge_graph import KnowledgeGraph
+from kg.vocabulary import EXTRACTED, mint
+
+READS: Final = tuple(f"{mint('graph', family).value}/" for family in ("src", "user", "cur"))
+"""How the names of the graphs begin that may contain text units, and names of concepts."""
+MENTIONS: Final = Definition(
+    "mentions", "the concepts that texts mention", "after the commit", "4", READS, f"{EXTRACTED}mentions/"
+)
+
+
+def _build_mentions(kg: KnowledgeGraph) -> AfterCommit[Any, Any]:
+    from loaders.mentions.graph.refresh import Mentions
+
+    return Mentions(kg.store)
+
+
+def open_mentions(kg: KnowledgeGraph, state: State) -> Engine[Any, Any]:
+    """Open the derivation of mentions."""
+    return Engine(kg.store, state, MENTIONS, partial(_build_mentions, kg))

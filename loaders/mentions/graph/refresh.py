@@ -19,13 +19,13 @@ from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.search.index_sync import Progress
 from kg.store.protocol import Describe, Store
 from kg.text import quoted
-from kg.vocabulary import BASE, EXTRACTED, KG, OA, XSD, mint_mention
+from kg.vocabulary import BASE, KG, OA, XSD, mint_mention
 from loaders.languages.graph.text_languages import VERSION as LANGUAGES_VERSION
 from loaders.languages.graph.text_languages import derive_languages
+from loaders.mentions.graph import MENTIONS
 from loaders.mentions.graph.alignments import refresh_alignments
 from loaders.mentions.graph.concept_names import Table, find_needles
 from loaders.mentions.graph.text_units import (
-    READS,
     Unit,
     add_languages,
     find_units_in,
@@ -38,8 +38,6 @@ from loaders.mentions.matcher import Match, Matcher, filter_possible
 
 log = logging.getLogger(__name__)
 
-VERSION: Final = "4"
-"""A new version searches all texts again. Recorded in ``graph/prov`` with the run of each graph of mentions."""
 METHOD: Final = "label-match"
 CONFIDENCE: Final = Literal("0.9", datatype=XSD.decimal)
 """The confidence of a mention that was found by its words and not reviewed."""
@@ -56,8 +54,6 @@ _FEW: Final = 4
 """Texts are loaded graph by graph if at most one in four of them may contain a name; else the store filters."""
 _SHOWN: Final = 20
 _ROOT: Final = BASE + "graph/"
-MENTIONS: Final = EXTRACTED + "mentions/"
-"""How the names of the graphs of mentions begin."""
 _SAID: Final = ((KG.method, Literal(METHOD)), (KG.confidence, CONFIDENCE))
 
 
@@ -110,7 +106,7 @@ def refresh(kg: KnowledgeGraph, *, full: bool = False, on_progress: Progress | N
     derivation = Mentions(kg.store)
     report = derivation.report
     with State(kg.settings.data_dir) as state:
-        engine = Engine(kg.store, state, derivation)
+        engine = Engine(kg.store, state, MENTIONS, lambda: derivation)
         due = engine.find_due(full=full)
         report.concepts, report.labels = due.table.concepts, due.table.names
         outcome = engine.run(due, on_progress)
@@ -123,7 +119,7 @@ def refresh(kg: KnowledgeGraph, *, full: bool = False, on_progress: Progress | N
 
 def mention_graph(source: NamedNode) -> NamedNode:
     """Return the name of the graph of the mentions in the text of the graph `source`."""
-    return NamedNode(MENTIONS + source.value.removeprefix(_ROOT).removeprefix("src/"))
+    return NamedNode(MENTIONS.writes + source.value.removeprefix(_ROOT).removeprefix("src/"))
 
 
 def to_quads(graph: NamedNode, unit: NamedNode, found: Sequence[Match]) -> list[Quad]:
@@ -161,11 +157,6 @@ Part = Mapping[NamedNode, str]
 
 class Mentions:
     """The derivation of mentions from the graphs with texts. Its table are the names of all concepts."""
-
-    name: Final = "mentions"
-    version: Final = VERSION
-    reads: Final = READS
-    writes: Final = MENTIONS
 
     def __init__(self, store: Store) -> None:
         self.store: Final = store
@@ -238,7 +229,7 @@ class Mentions:
     ) -> tuple[Run, Describe]:
         """Return the run for these names, and the provenance of a batch."""
         if self.run is None:
-            self.run = Run(Agent("loaders.mentions", VERSION), {"names": table.digest})
+            self.run = Run(Agent("loaders.mentions", MENTIONS.version), {"names": table.digest})
         return self.run, self.run.describe(self.store, origins)
 
     def load_texts(self, todo: Mapping[NamedNode, Part | None]) -> Iterator[tuple[NamedNode, list[Unit]]]:

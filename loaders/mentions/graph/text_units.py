@@ -12,7 +12,6 @@ from pyoxigraph import Literal, NamedNode
 from kg.sparql.terms import bind
 from kg.store.ownership import find_described, is_user_graph
 from kg.store.protocol import Store, select
-from kg.vocabulary import mint
 from loaders.mentions.tokens import fold
 
 TEXTS: Final = """
@@ -33,8 +32,6 @@ SELECT ?unit ?language ?graph ?within WHERE {
   GRAPH ?graph { ?parent schema:inLanguage ?language }
 }"""
 
-READS: Final = tuple(f"{mint('graph', family).value}/" for family in ("src", "user", "cur"))
-"""How the names of the graphs begin that may contain text units."""
 _GRAPHS_AT_ONCE: Final = 50
 _BEGINNING: Final = 12
 _HYPHENS: Final = re.compile("[-\u2010\u2011]\\s*|\\.")

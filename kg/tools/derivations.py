@@ -1,0 +1,54 @@
+"""All derivations: their due graphs, their computation, and its comparison with the store."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import asdict
+from typing import Any, Final
+
+from kg.derivations.protocol import Definition, Derivation, Outcome
+from kg.errors import InvalidInputError
+from kg.knowledge_graph import KnowledgeGraph
+from kg.search.index_sync import Progress
+from kg.text import quoted
+from loaders import derivations as of_loaders
+from loaders.dispatch import call, call_here
+
+DEFINITIONS: Final[dict[str, Definition]] = {each.name: each for each in of_loaders.DEFINITIONS}
+"""All derivations, in the order in which they are computed."""
+
+
+def _open_here(kg: KnowledgeGraph) -> list[Derivation]:
+    """Open the derivations that are computed in this process, never in that of the loaders."""
+    return []
+
+
+def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:
+    """Count the due graphs of each derivation by reason. Raises ModelError if a model that one needs is missing."""
+    due: dict[str, Counter[str]] = call_here(kg, "count_due")
+    return due | {each.definition.name: each.count_due() for each in _open_here(kg)}
+
+
+def find_differing(kg: KnowledgeGraph, most: int) -> dict[str, list[str]]:
+    """Compute up to `most` graphs of each derivation again, and find those that the store has in another state.
+
+    Raises ModelError if a model that one needs is missing.
+    """
+    differing: dict[str, list[str]] = call(kg, "find_differing", most)
+    return differing | {
+        each.definition.name: [graph.value for graph in each.find_differing(most)] for each in _open_here(kg)
+    }
+
+
+def derive(kg: KnowledgeGraph, name: str | None, *, full: bool, on_progress: Progress) -> dict[str, Any]:
+    """Compute the due graphs of a derivation, None: of all; with `full`, all graphs. Returns the outcome of each.
+
+    Raises InvalidInputError for an unknown name, ModelError if a model that it needs is missing.
+    """
+    if name is not None and name not in DEFINITIONS:
+        raise InvalidInputError(f"Unknown derivation {quoted(name)}. Available: {', '.join(DEFINITIONS)}.")
+    outcomes: dict[str, Outcome] = call(kg, "derive", name, full=full, on_progress=on_progress)
+    for each in _open_here(kg):
+        if name in (None, each.definition.name):
+            outcomes[each.definition.name] = each.derive(full=full, on_progress=on_progress)
+    return {each: asdict(outcome) for each, outcome in outcomes.items()}
