@@ -319,20 +319,37 @@ def remove_invalidated(store: Store) -> None:
 
 def _drop(store: Store, dropped: Sequence[NamedNode]) -> Derived:
     """Remove graphs of mentions and claims, and the names of entities that only these have."""
+    made: Derived = {graph: ((), RecordOrigin("", ())) for graph in dropped}
+    return {**made, **build_entities(store, dropped, {}, {})[0]}
+
+
+def build_entities(
+    store: Store,
+    replaced: Sequence[NamedNode],
+    names: Mapping[Key, set[str]],
+    sources: Mapping[Key, Collection[NamedNode]],
+) -> tuple[Derived, int]:
+    """Build the shared graphs of the entities that get other names when a commit replaces graphs of mentions.
+
+    They lose the names that only those graphs have, and get `names`, which the graphs `sources` have then. Returns them
+    with the number of new entities.
+    """
+    rows = select(store.query, bind(MENTIONED_IN, graphs=replaced)) if replaced else ()
+    going = {named_node(row["entity"]) for row in rows}
+    coming = {mint_entity(key): key for key in names}
+    stored = load_names(store, going | coming.keys())
+    # An entity with one name keeps it, or goes with its last mention.
+    kept = _load_mentioned(store, {each for each in going if each in coming or len(stored[each]) > 1}, replaced)
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
-    if not dropped:
-        return made
-    for graph in dropped:
-        made[graph] = (), RecordOrigin("", ())
-    rows = select(store.query, bind(MENTIONED_IN, graphs=dropped))
-    mentioned = {named_node(row["entity"]) for row in rows}
-    names = {entity: own for entity, own in load_names(store, mentioned).items() if len(own) > 1}
-    kept = _load_mentioned(store, names, dropped)
-    for entity, own in names.items():
-        if (rest := kept.get(entity)) and set(rest) != set(own):
-            shared, quads = build_entity(*parse_entity(entity.value), set(rest))
-            made[shared] = quads, RecordOrigin("", (), sorted(set(rest.values()), key=str))
-    return made
+    for entity in dict.fromkeys([*coming, *stored]):
+        own = names[coming[entity]] if entity in coming else set()
+        rest = kept[entity] if entity in going else dict.fromkeys(stored[entity])
+        wanted = own | rest.keys()
+        if wanted and (entity in going & coming.keys() or wanted != stored[entity]):
+            graph, quads = build_entity(*parse_entity(entity.value), wanted)
+            of = sources[coming[entity]] if entity in coming else [each for each in rest.values() if each is not None]
+            made[graph] = quads, RecordOrigin("", (), sorted(set(of), key=str)[:_MOST_SOURCES])
+    return made, sum(not stored[entity] for entity in coming)
 
 
 def load_names(store: Store, entities: Iterable[NamedNode]) -> dict[NamedNode, set[str]]:
@@ -527,22 +544,10 @@ class Entities:
         self, replace: dict[NamedNode, Sequence[Quad]], origins: dict[NamedNode, RecordOrigin], table: Gazetteers
     ) -> tuple[Run, Describe]:
         """Add the entities that get or lose a name with a batch; return the provenance and the promoted claims."""
-        held = load_names(self.store, map(mint_entity, self.names))
-        again = {graph: old for graph in replace if (old := self.store.graph(graph))}
-        if again:  # a new version, or a file that is gone: names that only the earlier graph has shall go
-            going = {named_node(quad.object) for old in again.values() for quad in old if quad.predicate == KG.object}
-            kept = _load_mentioned(self.store, going, again)
-            held |= {entity: set(kept.get(entity, ())) for entity in going}
-            for entity in going:
-                self.names.setdefault(parse_entity(entity.value), set())  # type: ignore[arg-type]
-        for key, spellings in self.names.items():
-            before = held.get(mint_entity(key), set())
-            if before | spellings and (again or not spellings <= before):
-                shared, quads = build_entity(*key, before | spellings)
-                replace[shared] = quads
-                sources = self.sources.get(key) or set(again)
-                origins[shared] = RecordOrigin("", (), sorted(sources, key=str)[:_MOST_SOURCES])
-                self.report.entities_new += not before
+        shared, new = build_entities(self.store, list(replace), self.names, self.sources)
+        self.report.entities_new += new
+        for graph, (quads, origin) in shared.items():
+            replace[graph], origins[graph] = quads, origin
         self.names.clear()
         self.sources.clear()
         return self.run, promotion.build_load_patch(self.run, self.store, replace, origins)
