@@ -12,8 +12,8 @@ from kg.vocabulary import DCTERMS, KG, RDF
 from loaders.model import SourceDocument, SourceGraph
 
 
-def find_derived_codes(graphs: Mapping[NamedNode, Sequence[Quad]]) -> DerivedCodes:
-    """Find the codes that these graphs derive for documents and text units."""
+def find_derived(graphs: Mapping[NamedNode, Sequence[Quad]]) -> DerivedCodes:
+    """Find the codes, and languages, that these graphs derive for documents and text units."""
     found: dict[str, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))
     for graph, quads in graphs.items():
         names = {name for name, family in DERIVED_CODES.items() if graph.value.startswith(family)}
@@ -24,11 +24,9 @@ def find_derived_codes(graphs: Mapping[NamedNode, Sequence[Quad]]) -> DerivedCod
     return found
 
 
-def find_facts(
-    document: SourceDocument | SourceGraph, languages: Mapping[str, str], codes: DerivedCodes | None = None
-) -> GraphFacts:
-    """Find the indexed facts of a record. `languages` and `codes` are those derived, by text unit or document."""
-    block_type, start, facts = KG.blockType, KG.start, GraphFacts(derived=languages, derived_codes=codes or {})
+def find_facts(document: SourceDocument | SourceGraph, derived: DerivedCodes) -> GraphFacts:
+    """Find the indexed facts of a record. `derived` are codes and languages, by text unit or document."""
+    block_type, start, facts = KG.blockType, KG.start, GraphFacts(derived=derived)
     if isinstance(document, SourceDocument):
         if document.title:
             facts.add(document.iri, DCTERMS.title, Literal(document.title))

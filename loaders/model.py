@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -157,10 +158,12 @@ class Notice:
 class RecordQuads(list[Quad]):
     """The quads of one record. Several derived graphs read a few properties of them each, so they are sorted once."""
 
-    __slots__ = ("_by_predicate",)
+    __slots__ = ("_by_predicate", "document")
 
-    def __init__(self, quads: Iterable[Quad] = ()) -> None:
+    def __init__(self, quads: Iterable[Quad] = (), document: SourceDocument | None = None) -> None:
         super().__init__(quads)
+        self.document: Final = document
+        """The document that they state, if they are those of one that is being loaded."""
         self._by_predicate: dict[NamedNode, list[Quad]] | None = None
 
     def find(self, predicates: Iterable[NamedNode]) -> Iterator[Quad]:
@@ -196,7 +199,7 @@ def to_quads(document: SourceDocument | SourceGraph) -> RecordQuads:
     if document.title:
         result.append(Quad(iri, DCTERMS.title, Literal(document.title), graph))
     result += [Quad(iri, predicate, value, graph) for predicate, value in document.properties]
-    return RecordQuads(result + _unit_quads(document.units, graph))
+    return RecordQuads(result + _unit_quads(document.units, graph), document)
 
 
 def _unit_quads(units: Sequence[TextUnit], graph: NamedNode) -> list[Quad]:

@@ -18,11 +18,12 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.derivations.with_record import WithRecord
 from kg.ingestion import Outcome
 from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import findings, load_records, permissions, promotion
-from kg.provenance.load_records import Agent, Derived, RecordOrigin, RowsOf, Run, SourceFile
+from kg.provenance.load_records import INVALIDATED, Agent, RecordOrigin, RowsOf, Run, SourceFile
 from kg.provenance.record_age import Age, find_age, load_ages
 from kg.provenance.source_paths import SourcePaths
 from kg.search import index_sync
@@ -36,8 +37,8 @@ from kg.text import list_first, name_or_quote, quoted, to_single_line
 from kg.vocabulary import KG, SOURCED, mint, parts_of
 from loaders.batches import Batch, collect_rarely, split, switch_often
 from loaders.citations.graph.refresh import Citations
-from loaders.indexed_facts import find_derived_codes, find_facts
-from loaders.languages.graph.text_languages import derive_languages, find_foreign
+from loaders.indexed_facts import find_derived, find_facts
+from loaders.languages.graph.text_languages import derive_languages
 from loaders.load_report import LoadReport, Older
 from loaders.mentions.graph.refresh import refresh as refresh_mentions
 from loaders.model import (
@@ -78,8 +79,6 @@ of a code; ``mapping``, the TOML file for tables of districts or members; ``coll
 files, and ``tags``, tags for them, separated by commas.
 """
 
-Derive = Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Derived]
-
 
 @dataclass(frozen=True, slots=True)
 class Loader:
@@ -92,11 +91,8 @@ class Loader:
     """Extensions of the files that it reads."""
     config: Mapping[str, str] = field(default_factory=dict)
     """Configuration that the provenance of a run records."""
-    derive: Derive | None = None
-    """Computes the derived graphs to commit together with graphs that are replaced."""
-    find_invalidated: Callable[[Store, Mapping[NamedNode, Sequence[Quad]]], Collection[NamedNode]] | None = None
-    """Finds the derived graphs that a commit which replaces these graphs invalidates, since their removal takes long.
-    `refresh` removes them. Called after `derive`, with its graphs."""
+    derivations: Sequence[WithRecord] = ()
+    """The steps of its commits, between the languages of the texts and the citations in them, in this order."""
     prepare: Callable[[KnowledgeGraph], None] | None = None
     """Reads what it needs to know of the store before a load."""
     load_freed: Callable[[KnowledgeGraph, LoadReport], None] | None = None
@@ -217,12 +213,11 @@ class Loading:
         self.batch = Batch()
         self.quads = 0
         """Quads of the records of former batches."""
-        self.committing: Mapping[NamedNode, SourceDocument | SourceGraph] = {}
-        """The records of the current commit."""
-        self.languages: Mapping[str, str] = {}
-        """The languages that the last commit derived, except English, by text unit or document."""
+        self.derivations: Final = [WithRecord(derive_languages), *loader.derivations]
+        if self.citations is not None:
+            self.derivations.append(WithRecord(self.citations.derive))
         self.derived: DerivedCodes = {}
-        """The codes that it derived."""
+        """The codes and languages that the last commit derived."""
         self.started = time.perf_counter()
         self.reported = time.monotonic()
         """When progress was last reported."""
@@ -519,8 +514,7 @@ class Loading:
             states = index_sync.find_states(self.kg.store, digests)
             before = self.indexing
             self.indexing = [
-                self.indexer.submit(self.index_records, part, states, self.languages, self.derived)
-                for part in split(committed)
+                self.indexer.submit(self.index_records, part, states, self.derived) for part in split(committed)
             ]
             for future in before:  # so that one batch is indexed and one waits, at most
                 future.result()
@@ -562,12 +556,11 @@ class Loading:
         self,
         committed: Mapping[str, SourceDocument | SourceGraph],
         states: Mapping[str, str],
-        languages: Mapping[str, str],
         derived: DerivedCodes,
     ) -> None:
         """Index a part of a batch. Runs in one of the `INDEXERS`, so that the next batch is committed meanwhile."""
         self.indexed.replace(
-            {graph: (states[graph], find_facts(document, languages, derived)) for graph, document in committed.items()}
+            {graph: (states[graph], find_facts(document, derived)) for graph, document in committed.items()}
         )
 
     def wait_for_indexing(self) -> None:
@@ -619,27 +612,21 @@ class Loading:
         for document in batch.documents.values():
             for graph in document.shared.keys() & shared.keys():
                 records.setdefault(graph, _record_origin(document, self.author, rows=False))
-        self.committing = batch.documents
-        commit = self.commit_graphs({**shared, **batch.candidates}, records)
-        self.committing = {}
-        return commit
+        return self.commit_graphs({**shared, **batch.candidates}, records)
 
     def commit_graphs(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
         """Commit graphs with their provenance and their derived graphs."""
-        for derive in (derive_languages, self.loader.derive):
-            for graph, (derived, origin) in derive(self.kg.store, replace).items() if derive is not None else ():
-                replace[graph] = derived
-                records[graph] = origin
-        self.languages, self.derived = find_foreign(replace), find_derived_codes(replace)
-        if self.citations is not None:
-            for graph, (derived, origin) in self.citations.derive(replace, self.committing).items():
-                replace.setdefault(graph, derived)
-                records.setdefault(graph, origin)
+        invalidated = []
+        for each in self.derivations:
+            for graph, found in each.derive(self.kg.store, replace).items():
+                if found is INVALIDATED:
+                    invalidated.append(graph)
+                else:
+                    replace[graph], records[graph] = found
+        self.derived = find_derived(replace)
         if self.author is not None:
             self.keep_shared(replace, records)
         began = time.perf_counter()
-        find = self.loader.find_invalidated
-        invalidated = find(self.kg.store, replace) if find is not None else ()
         described = promotion.build_load_patch(self.prov_run, self.kg.store, replace, records, invalidated)
 
         def describe(changes: Sequence[GraphChange]) -> Patch:

@@ -12,11 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from kg.derivations.with_record import Graphs, WithRecord
 from kg.errors import InvalidInputError
 from kg.ingestion import FolderWatcher
 from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance.load_records import INVALIDATED, Derived
 from kg.search.index_sync import Progress
 from kg.settings import Settings
+from kg.store.protocol import Store
 from kg.text import quoted
 from loaders import dispatch, pipeline
 from loaders.file_formats import TABLES
@@ -65,7 +68,7 @@ def _wikibase(given: Settings, options: Options) -> Loader:
         reading.read,
         wikibase.FORMATS,
         reading.config,
-        views.derive,
+        [WithRecord(views.derive)],
         find_warnings=views.cycles,
         fetchers={live_endpoint.SCHEME: live_endpoint.fetch_items},
         cut=reading.cut,
@@ -89,7 +92,7 @@ def _hansard(given: Settings, options: Options, known: Identifiers | None = None
         reading.read,
         hansard.FORMATS,
         config=options,
-        derive=Derivations(hansard.DOMAIN, reading.findings).derive,
+        derivations=[WithRecord(Derivations(hansard.DOMAIN, reading.findings).derive)],
         cut=hansard.cut_records,
         prepare=None if known is not None else lambda kg: load_names(kg, reading.identifiers),
         load_freed=None if known is not None else _load_contradicted,
@@ -131,7 +134,7 @@ def _members(given: Settings, options: Options) -> Loader:
         member_register.Reading.of(options).read,
         member_register.FORMATS,
         config=options,
-        derive=Derivations("hansard").derive,
+        derivations=[WithRecord(Derivations("hansard").derive)],
         options=options,
         cites=False,
         refresh=_renew_links,
@@ -155,7 +158,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
         reading.read,
         zoning.FORMATS,
         config=options,
-        derive=Findings(reading.codes).derive,
+        derivations=[WithRecord(Findings(reading.codes).derive)],
         fetchers={municode_client.SCHEME: municode_client.fetch},
         cut=zoning.cut_rows,
         refresh=_renew_links,
@@ -165,13 +168,19 @@ def _zoning(given: Settings, options: Options) -> Loader:
     )
 
 
+def _drop_entities(store: Store, replace: Graphs) -> Derived:
+    from loaders.files.graph.entities import drop_entities, find_invalidated
+
+    made = drop_entities(store, replace)
+    return {**made, **dict.fromkeys(find_invalidated(store, {**replace, **dict.fromkeys(made, ())}), INVALIDATED)}
+
+
 def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loader:
     from loaders.files import loader as files
     from loaders.files.graph import stored_files
-    from loaders.files.graph.entities import drop_entities, find_invalidated, refresh
+    from loaders.files.graph.entities import refresh
     from loaders.files.graph.moves import Moves
 
-    moved = moves or Moves()
     kept = given.unredacted_collections
     reading = files.Reading.from_options(options, kept)
     return Loader(
@@ -180,8 +189,7 @@ def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loa
         reading.read,
         files.FORMATS,
         config={**options, "unredacted_collections": " ".join(kept)} if kept else options,
-        derive=lambda store, changed: {**drop_entities(store, changed), **moved.derive(store, changed)},
-        find_invalidated=find_invalidated,
+        derivations=[WithRecord(_drop_entities), WithRecord((moves or Moves()).derive)],
         prepare=lambda kg: stored_files.prepare(kg, reading),
         load_freed=lambda kg, report: stored_files.note_and_load_freed(kg, reading, report, load),
         refuse=reading.refuse,

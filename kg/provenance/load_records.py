@@ -152,6 +152,9 @@ class RecordOrigin:
 Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]
 """The quads of computed graphs, such as those below ``graph/der/``, each with its origin."""
 
+INVALIDATED: Final[tuple[Sequence[Quad], RecordOrigin]] = (), RecordOrigin("", ())
+"""In place of a graph whose removal takes long: the commit only hides it, and a later one removes it."""
+
 
 @dataclass(slots=True)
 class Run:

@@ -152,9 +152,7 @@ class GraphFacts:
         default_factory=lambda: {name: defaultdict(list) for name in SHOWN_PROPERTIES}
     )
     """The values of each property by the IRI of the document or unit."""
-    derived: Mapping[str, str] = field(default_factory=dict)
-    """Derived languages by the IRI of the document or unit; at least those that are neither English nor unknown."""
-    derived_codes: DerivedCodes = field(default_factory=dict)
+    derived: DerivedCodes = field(default_factory=dict)
 
     def add(self, subject: NamedNode, predicate: NamedNode, value: NamedNode | Literal) -> None:
         """Add a statement of the graph, unless the index does not show it."""
@@ -177,11 +175,6 @@ class GraphFacts:
             for iri, nodes in self.shown[name].items():
                 names.setdefault(iri, set()).update(*(known.get(node, ()) for node in nodes))
         units = {fact.iri for fact in self.units}
-        languages = dict(self.derived)
-        for iri, values in self.shown[SCHEMA.inLanguage].items():
-            # A document in several languages does not say which of them a passage is in.
-            if iri not in units and len(set(values)) == 1:
-                languages[iri] = values[0]
         if paths:
             places = {
                 fact.iri: _build_place(titles.get(fact.parent, ""), path, crumbs.get(fact.iri, ""))
@@ -190,13 +183,23 @@ class GraphFacts:
             }
             titles = {iri: title for iri, title in titles.items() if iri not in paths} | places
         things = dict.fromkeys(iri for fact in self.units for iri in (fact.parent, fact.iri))
+        languages = {
+            iri: language
+            for iri in things
+            for language in self.derived.get(iri, {}).get(SCHEMA.inLanguage, ())
+            if is_foreign(language)
+        }
+        for iri, values in self.shown[SCHEMA.inLanguage].items():
+            # A document in several languages does not say which of them a passage is in.
+            if iri not in units and len(set(values)) == 1:
+                languages[iri] = values[0]
         codes = {iri: self._find_codes(iri) for iri in things}
         return build_units(graph, titles, self.units, names, languages, codes, paths)
 
     def _find_codes(self, iri: str) -> dict[str, set[str]]:
         """Find the codes of a unit or document: stated ones, else derived ones."""
         found: dict[str, set[str]] = {}
-        derived = self.derived_codes.get(iri, {})
+        derived = self.derived.get(iri, {})
         for name, field_name in CODED.items():
             values = self.shown[name].get(iri) or derived.get(name, ())
             if codes := {code for value in values if (code := to_code(field_name, value))}:
@@ -685,22 +688,14 @@ def _load_text_units(
 def _load_derived(store: Store, facts: Collection[GraphFacts]) -> None:
     """Load the derived languages and codes of units and their documents."""
     things = {iri for found in facts for unit in found.units for iri in (unit.iri, unit.parent)}
-    derived: dict[str, str] = {}
-    codes: dict[str, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))
+    derived: dict[str, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))
     for start in range(0, len(things), _THINGS_AT_ONCE):
         nodes = [NamedNode(iri) for iri in sorted(things)[start : start + _THINGS_AT_ONCE]]
         for name, family in DERIVED_CODES.items():
             for row in _select(store, bind(DERIVED_VALUES, things=nodes, property=name, family=Literal(family))):
-                thing, value = row["thing"].value, row["value"].value
-                codes[thing][name].append(value)
-                if name == SCHEMA.inLanguage and is_foreign(value):
-                    derived[thing] = value
-    unstated = {
-        iri for found in facts for unit in found.units if unit.language is None for iri in (unit.iri, unit.parent)
-    }
+                derived[row["thing"].value][name].append(row["value"].value)
     for found in facts:
-        found.derived = {iri: language for iri, language in derived.items() if iri in unstated}
-        found.derived_codes = codes
+        found.derived = derived
 
 
 def _load_names(store: Store, nodes: Iterable[str]) -> dict[str, set[str]]:

@@ -243,7 +243,7 @@ def test_a_section_is_indexed_with_all_headings_above_it_also_when_one_changes_l
 def test_stated_codes_come_before_derived_ones_and_the_unit_before_its_document():
     facts = GraphFacts(
         [UnitFacts("urn:d#1", "urn:d", 0, "I rise."), UnitFacts("urn:d#2", "urn:d", 1, "Je me lève.", language="fr")],
-        derived_codes={"urn:d": {KG.party: ["urn:labor"], KG.state: ["urn:vic"]}},
+        derived={"urn:d": {KG.party: ["urn:labor"], KG.state: ["urn:vic"]}},
     )
     facts.add(NamedNode("urn:d"), RDF.type, KG.Speech)
     facts.add(NamedNode("urn:d"), RDF.type, KG.Document)

@@ -30,7 +30,6 @@ from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames, find_needle, is_distinctive
 from loaders.citations.graph.family_laws import FamilyLaws
 from loaders.citations.graph.texts import Record, derive_citations
-from loaders.model import SourceDocument, SourceGraph
 
 NAME: Final = "citations"
 VERSION: Final = "4"
@@ -189,29 +188,20 @@ class Citations:
         if self._settled.empty and self._settled.complete:  # else the next load would search all texts
             self._settled.save(data_dir, store)
 
-    def derive(
-        self,
-        replace: Mapping[NamedNode, Sequence[Quad]],
-        documents: Mapping[NamedNode, SourceDocument | SourceGraph],
-    ) -> Derived:
-        """Build the graphs of citations that change with a commit. `documents` are the records in it, if at hand."""
+    def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
+        """Build the graphs of citations that change with a commit, except those that it has already."""
         records: dict[NamedNode, Record | None] = {}
         for graph, quads in replace.items():
             if graph.value.startswith(SOURCED):
-                document = documents.get(graph)
-                if not quads:
-                    records[graph] = None
-                elif isinstance(document, SourceDocument):
-                    records[graph] = Record.from_document(document)
-                else:
-                    records[graph] = Record.of(quads)
+                records[graph] = Record.of(quads) if quads else None
         if any(record is None or record.families for record in records.values()):
             self._changes_families = True
         self._knows_families = self._knows_families and not self._has_any(records)
         self._add_families(replace, records)
         self._searched.update(dict.fromkeys(records, self._number))
-        derived = derive_citations(self._store, records, self._names)
-        return self._laws.derive(replace, records, derived)
+        derived = derive_citations(store, records, self._names)
+        made = self._laws.derive(replace, records, derived)
+        return {graph: found for graph, found in made.items() if graph not in replace}
 
     def _has_any(self, graphs: Iterable[NamedNode]) -> bool:
         """Return whether the store has any of these graphs, without reading them."""

@@ -24,7 +24,7 @@ from loaders.citations.family_names import FamilyNames
 from loaders.citations.graph.claims import Claims, Evidence, build_law, build_law_places
 from loaders.citations.law_titles import NO_LAWS, OwnLaws, find_own_laws
 from loaders.citations.laws import Context, find_laws
-from loaders.model import SourceDocument, TextUnit, find_quads
+from loaders.model import RecordQuads, SourceDocument, TextUnit, find_quads
 
 _PLACES: Final = iri_prefix("place")
 _MUNICIPALITIES: Final = iri_prefix("municipality")
@@ -55,6 +55,8 @@ class Record:
     @classmethod
     def of(cls, quads: Iterable[Quad]) -> Record:
         """Collect the texts and properties in the quads of one record."""
+        if isinstance(quads, RecordQuads) and quads.document is not None:
+            return cls._from_document(quads.document)
         record = cls()
         read = record._readers()
         for subject, predicate, value, _ in find_quads(quads, read.keys()):
@@ -63,7 +65,7 @@ class Record:
         return record
 
     @classmethod
-    def from_document(cls, document: SourceDocument) -> Record:
+    def _from_document(cls, document: SourceDocument) -> Record:
         """Collect the texts and properties of a document that is being loaded, without its quads."""
         record = cls()
         read = record._readers()

@@ -22,7 +22,6 @@ from typing import Any, Final, TypeVar, cast
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
-from kg.search.analyzers import is_foreign
 from kg.search.index_sync import DERIVED_LANGUAGE
 from kg.sparql.terms import bind
 from kg.store.ownership import find_described, is_user_graph
@@ -220,21 +219,6 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
             RecordOrigin("", (), derived_from, rule, _RECORDED[rule]),
         )
     return made
-
-
-def find_foreign(graphs: Mapping[NamedNode, Sequence[Quad]]) -> dict[str, str]:
-    """Find the languages that these graphs derive for text units and documents, except English and unknown ones."""
-    found: dict[str, str] = {}
-    for graph, quads in graphs.items():
-        if not graph.value.startswith((_BY_PLACE, _DETECTED)):
-            continue
-        languages = (quad for quad in quads if quad.predicate == SCHEMA.inLanguage)
-        for quad in languages:
-            if is_foreign(quad.object.value):  # type: ignore[union-attr]
-                found[quad.subject.value] = quad.object.value  # type: ignore[union-attr]
-            elif graph.value.startswith(_BY_PLACE):  # all of them are in one language
-                break
-    return found
 
 
 def _load_premises(store: Store, groups: Sequence[NamedNode]) -> Mapping[NamedNode, set[NamedNode]]:

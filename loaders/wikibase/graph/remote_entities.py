@@ -16,6 +16,7 @@ from typing import Final
 
 from pyoxigraph import NamedNode, Quad, RdfFormat, Triple, parse
 
+from kg.derivations.with_record import WithRecord
 from kg.errors import ForbiddenError, RecordError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.shacl.report import Violation
@@ -165,7 +166,13 @@ class _Storing(Loading):
         wikidata = choose_instance(kg.settings, WIKIDATA)
         super().__init__(
             kg,
-            Loader(DOMAIN, VERSION, lambda _: iter(()), derive=Views({WIKIDATA: wikidata}).derive, cites=False),
+            Loader(
+                DOMAIN,
+                VERSION,
+                lambda _: iter(()),
+                derivations=[WithRecord(Views({WIKIDATA: wikidata}).derive)],
+                cites=False,
+            ),
             Located((), ()),
             None,
             config={"connector": connector},

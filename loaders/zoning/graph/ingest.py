@@ -24,6 +24,7 @@ from typing import Any, Final, Literal
 from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode, Quad
 
+from kg.derivations.with_record import WithRecord
 from kg.errors import InvalidInputError, RecordError
 from kg.ingestion import Outcome
 from kg.knowledge_graph import KnowledgeGraph
@@ -229,7 +230,13 @@ class _EntryLoad(Loading):
         records = [record for record, _ in found.records]
         super().__init__(
             kg,
-            Loader(DOMAIN, VERSION, lambda _: (each for each in records), derive=self.findings.derive, merge=merge),
+            Loader(
+                DOMAIN,
+                VERSION,
+                lambda _: (each for each in records),
+                derivations=[WithRecord(self.findings.derive)],
+                merge=merge,
+            ),
             Located((), ()),
             None,
             config={"tool": tool},
