@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Protocol, Self, TypeVar
 
 from kg.actors import EVERYONE, Actor
 from kg.connectors.client import Connectors
@@ -140,6 +140,13 @@ class Memory:
             self._weight -= self._values.pop(key, (None, 0))[1]
 
 
+class Confined(Protocol):
+    """Does work of the loaders in another process; what is given and returned depends on the work's `name`."""
+
+    def __call__(self, kg: KnowledgeGraph, name: str, *given: Any, **options: Any) -> Any:
+        """Do one of `loaders.dispatch.WORK`."""
+
+
 @dataclass(slots=True)
 class KnowledgeGraph:
     """An open data directory. All reads and writes of the graph go through it.
@@ -157,7 +164,7 @@ class KnowledgeGraph:
     """Orders the first passages of a search again, if the settings name a reranker."""
     connectors: Connectors = field(default_factory=Connectors)
     """The remote MCP servers of the settings."""
-    confined: Callable[..., Any] | None = field(default=None, repr=False)
+    confined: Confined | None = field(default=None, repr=False)
     """Runs work of the loaders in another process (`loaders.dispatch.call`); None: it runs in this one."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
     """Publishes the URL of this process to processes that find the data directory locked."""

@@ -26,10 +26,9 @@ from kg.processes.child import Child, ChildGoneError, ChildLateError, command
 from kg.provenance import permissions
 from kg.search.protocol import SearchIndex
 from kg.store.protocol import Commit, Patch, Store
-from loaders.dispatch import FUNCTIONS
+from loaders.dispatch import WORK
 
 MEMORY_BYTES: Final = 4 << 30
-_SENT: Final = frozenset({"receive", "store_remote"})
 SENT_S: Final = 120.0
 """Seconds in which entries that a client sends must be stored."""
 SILENT_S: Final = 600.0
@@ -52,7 +51,24 @@ _REMOTE: Final = re.compile(r"[a-z][a-z0-9+.-]+[:@]")
 
 
 class ConfinedLoads:
-    """The process that loads into one graph. Thread-safe; calls wait for each other."""
+    """The processes that load into one graph: one for what asks a chat model, one for all else. Thread-safe."""
+
+    def __init__(self, kg: KnowledgeGraph) -> None:
+        self._loads, self._chats = _Process(kg), _Process(kg)
+
+    def __call__(self, kg: KnowledgeGraph, name: str, *given: Any, **options: Any) -> Any:
+        """Do one of `loaders.dispatch.WORK`. Entries that a client sends must be stored within `SENT_S`."""
+        process = self._chats if WORK[name].asks_model else self._loads
+        return process.call(name, given, options)
+
+    def close(self) -> None:
+        """End the processes, also during a call. Calls that wait, and later ones, raise QueryLimitError."""
+        self._loads.close()
+        self._chats.close()
+
+
+class _Process:
+    """A process that loads. Thread-safe; calls wait for each other."""
 
     def __init__(self, kg: KnowledgeGraph) -> None:
         self._kg: Final = kg
@@ -60,18 +76,8 @@ class ConfinedLoads:
         self._child: Child | None = None
         self._is_closed = False
 
-    def call(self, kg: KnowledgeGraph, name: str, *given: Any, **options: Any) -> Any:
-        """Call one of `loaders.dispatch.FUNCTIONS`. Entries that a client sends must be stored within `SENT_S`."""
-        return self._call(
-            name,
-            given,
-            options,
-            seconds=SENT_S if name in _SENT else None,
-            sockets=options.get("mode") == "chat" or (name == "load" and any(map(_REMOTE.match, given[1]))),
-        )
-
     def close(self) -> None:
-        """End the process, also during a call. Calls that wait, and later ones, raise QueryLimitError."""
+        """End the process, also during a call."""
         self._is_closed = True
         while not self._lock.acquire(timeout=_CLOSE_S):
             if (child := self._child) is not None:
@@ -91,10 +97,10 @@ class ConfinedLoads:
         child.send(b"S", pickle.dumps((self._kg.settings, MEMORY_BYTES)))
         return child
 
-    def _call(
-        self, name: str, given: tuple[Any, ...], options: dict[str, Any], *, seconds: float | None = None,
-        sockets: bool = False,
-    ) -> Any:  # fmt: skip
+    def call(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """Do one of `loaders.dispatch.WORK`."""
+        seconds = SENT_S if WORK[name].is_sent else None
+        sockets = options.get("mode") == "chat" or (name == "load" and any(map(_REMOTE.match, given[1])))
         with self._lock:
             if self._is_closed:
                 raise QueryLimitError("The server is stopping.")
@@ -142,7 +148,7 @@ class _Call:
 
     def run(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, bool]:
         """Return the result, and whether the process has ended with it. Raises the errors of the call."""
-        self._send(b"C", (FUNCTIONS[name], given, options, permissions.get_author()))
+        self._send(b"C", (name, given, options, permissions.get_author()))
         return self._serve(b"DL")
 
     def _add(self, function: Callable[..., Any]) -> int:

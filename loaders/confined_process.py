@@ -9,7 +9,6 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, Final, cast
 
 from kg.actors import AUTHOR, WRITE, Actor
@@ -17,6 +16,7 @@ from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.processes import confine, frames, objects
 from loaders.confined_loads import build_error, describe_error
+from loaders.dispatch import call_here
 
 log = logging.getLogger(__name__)
 
@@ -118,9 +118,8 @@ def main() -> None:
     while True:
         name, given, options, author = channel.decode(channel.read()[1])
         AUTHOR.set(None if author is None else Actor(author, frozenset({WRITE})))
-        module, _, function = name.rpartition(".")
         try:
-            result = getattr(import_module(module), function)(kg, *given, **options)
+            result = call_here(kg, name, *given, **options)
         except Exception as error:  # noqa: BLE001 -- the server raises it
             if not isinstance(error, QuadciteError | MemoryError):
                 log.error("%s", traceback.format_exc())

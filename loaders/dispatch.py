@@ -5,36 +5,48 @@ Modules are imported when their work is called, so that a command that loads not
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 from kg.knowledge_graph import KnowledgeGraph
 
-FUNCTIONS: Final = {
-    "load": "loaders.sources.load",
-    "load_changed": "loaders.sources.load_changed",
-    "align": "loaders.mentions.graph.proposals.propose_alignments",
-    "receive": "loaders.zoning.graph.ingest.ingest",
-    "derive": "loaders.derivations.derive",
-    "find_differing": "loaders.derivations.find_differing",
-    "count_due": "loaders.derivations.count_due",
-    "find_entities": "loaders.files.graph.entities.refresh",
-    "mention": "loaders.mentions.graph.refresh.refresh",
-    "retry": "loaders.quarantine_retry.retry",
-    "store_remote": "loaders.wikibase.graph.remote_entities.store_entities",
-    "extract": "loaders.zoning.graph.chat_extraction.extract",
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A kind of work: its function, which takes the graph first, and how a server confines it."""
+
+    function: str
+    is_sent: bool = False
+    """A client sends the texts and waits: they must be stored soon."""
+    asks_model: bool = False
+    """It has a process of its own: loads run while a chat model is asked."""
+
+
+WORK: Final = {
+    "load": Work("loaders.sources.load"),
+    "load_changed": Work("loaders.sources.load_changed"),
+    "align": Work("loaders.mentions.graph.proposals.propose_alignments"),
+    "receive": Work("loaders.zoning.graph.ingest.ingest", is_sent=True),
+    "derive": Work("loaders.derivations.derive"),
+    "find_differing": Work("loaders.derivations.find_differing"),
+    "count_due": Work("loaders.derivations.count_due"),
+    "find_entities": Work("loaders.files.graph.entities.refresh"),
+    "mention": Work("loaders.mentions.graph.refresh.refresh"),
+    "retry": Work("loaders.quarantine_retry.retry"),
+    "store_remote": Work("loaders.wikibase.graph.remote_entities.store_entities", is_sent=True),
+    "extract": Work("loaders.zoning.graph.chat_extraction.extract", asks_model=True),
 }
-"""The functions, each with the graph as its first argument."""
 
 
 def call(kg: KnowledgeGraph, name: str, *given: Any, **options: Any) -> Any:
-    """Call one of `FUNCTIONS`: where `kg.confined` runs it, if that is set."""
+    """Do one of `WORK`: where `kg.confined` runs it, if that is set."""
     if kg.confined is not None:
         return kg.confined(kg, name, *given, **options)
     return call_here(kg, name, *given, **options)
 
 
 def call_here(kg: KnowledgeGraph, name: str, *given: Any, **options: Any) -> Any:
-    """Call one of `FUNCTIONS` in this process."""
-    module, _, function = FUNCTIONS[name].rpartition(".")
+    """Do one of `WORK` in this process."""
+    module, _, function = WORK[name].function.rpartition(".")
     return getattr(import_module(module), function)(kg, *given, **options)

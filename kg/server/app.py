@@ -266,10 +266,9 @@ def serve(
             QueryPool(kg.store, settings) as raw,
             _local_token(data_dir) as token,
             contextlib.closing(ConfinedLoads(kg)) as loads,
-            contextlib.closing(ConfinedLoads(kg)) as chats,  # of its own: loads run while a chat model is asked
             contextlib.ExitStack() as closing,
         ):
-            kg.confined = partial(_call_confined, loads, chats)
+            kg.confined = loads
             kg.raw = raw
             kg.watcher = build_watcher(kg, exclusive_load)
             closing.callback(kg.watcher.close)  # before the process in which it loads
@@ -299,13 +298,6 @@ def serve(
             else:
                 with signals_that_return():
                     server.run(sockets=[listening])
-
-
-def _call_confined(
-    loads: ConfinedLoads, chats: ConfinedLoads, kg: KnowledgeGraph, name: str, *given: Any, **options: Any
-) -> Any:
-    """Call work of the loaders in its confined process."""
-    return (chats if name == "extract" else loads).call(kg, name, *given, **options)
 
 
 def _complete_removals(kg: KnowledgeGraph, is_stopped: Callable[[], bool]) -> None:

@@ -24,7 +24,7 @@ from kg.retrieval.results import DatasetCheck
 from kg.search.index_sync import count_text_units, repair_index
 from kg.tools import derivations
 from kg.tools.calls import Command
-from kg.tools.catalog.health import health
+from kg.tools.catalog.health import find_problems
 from kg.tools.claims.review import Verdict, review_claim
 from kg.tools.entities.dereference import parse_iri
 from kg.tools.reading.why import explain, parse_triple
@@ -45,8 +45,8 @@ def store_status(kg: KnowledgeGraph) -> Document:
     """Count the contents of the data directory and of its search index."""
     counted, indexed = kg.store.statistics(), kg.search.status()
     quarantine = kg.settings.directory.quarantine
-    state = health(kg)
-    problems = [problem for problem in state.problems if problem != indexed.embedder_error]
+    check = kg.dataset_check and kg.dataset_check()
+    problems = find_problems(kg, indexed, check)
     text_units: int | None = None
     due: list[str] = []
     try:
@@ -79,7 +79,7 @@ def store_status(kg: KnowledgeGraph) -> Document:
         "model_problem": indexed.embedder_error,
         "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
         "due": due,
-        "dataset_shapes": _checked(state.dataset_shapes),
+        "dataset_shapes": _checked(check),
         "problems": problems,
     }
 

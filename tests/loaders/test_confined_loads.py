@@ -52,17 +52,17 @@ def test_a_confined_load_stores_what_a_load_stores(
     page = tmp_path / "kilns.md"
     page.write_text("# Kilns\n\nThe Feign Kiln is maintained by Ada Brick.\n")
     other: KnowledgeGraph = open_graph("other")
-    told = loads.call(kg, "receive", **_section(TEXT)), ingest(other, **_section(TEXT))
+    told = loads(kg, "receive", **_section(TEXT)), ingest(other, **_section(TEXT))
     assert told[0].keys() == told[1].keys()
     assert told[0]["entries"] == told[1]["entries"]
     heard: list[str] = []
-    report = loads.call(kg, "load", "files", [str(page)], on_progress=lambda done, total, doing: heard.append(doing))
+    report = loads(kg, "load", "files", [str(page)], on_progress=lambda done, total, doing: heard.append(doing))
     assert (report.loaded, report.rejected) == (1, 0)
     assert heard
     found = {quad for quad in content(kg.store) if "/files/" not in str(quad.graph_name)}
     assert {quad for quad in content(other.store) if "/zoning/" in str(quad.graph_name)} <= found
     with pytest.raises(InvalidInputError, match="Available"):
-        loads.call(kg, "load", "kilns", [])
+        loads(kg, "load", "kilns", [])
 
 
 def test_a_call_that_waits_for_another_starts_no_process_once_the_server_stops(kg: KnowledgeGraph) -> None:
@@ -71,19 +71,19 @@ def test_a_call_that_waits_for_another_starts_no_process_once_the_server_stops(k
 
     def wait() -> None:
         try:
-            loads.call(kg, "receive", **_section(TEXT))
+            loads(kg, "receive", **_section(TEXT))
         except QueryLimitError as error:
             refused.append(error)
 
-    with loads._lock:
+    with loads._loads._lock:
         threads = [threading.Thread(target=wait), threading.Thread(target=loads.close)]
         for thread in threads:
             thread.start()
-        while not loads._is_closed:
+        while not loads._loads._is_closed:
             time.sleep(0.01)
     for thread in threads:
         thread.join(60)
-    assert (len(refused), loads._child) == (1, None)
+    assert (len(refused), loads._loads._child) == (1, None)
 
 
 def test_a_load_that_exceeds_a_limit_is_stopped_and_the_next_one_runs(
@@ -92,14 +92,14 @@ def test_a_load_that_exceeds_a_limit_is_stopped_and_the_next_one_runs(
     with monkeypatch.context() as patch:
         patch.setattr(confined_loads, "SENT_S", 0.01)
         with pytest.raises(QueryTimeoutError, match=r"0\.01 s"):
-            loads.call(kg, "receive", **_section(TEXT))
+            loads(kg, "receive", **_section(TEXT))
     assert not content(kg.store)
     with monkeypatch.context() as patch:
         patch.setattr(confined_loads, "MEMORY_BYTES", 16 << 20)
         with pytest.raises(QueryMemoryError, match="16 MiB"):
-            loads.call(kg, "receive", **_section(TEXT))
+            loads(kg, "receive", **_section(TEXT))
     assert kg.unindexed.is_set()
-    assert loads.call(kg, "receive", **_section(TEXT + " Kilns are round."))["entries"][0]["outcome"] == "stored"
+    assert loads(kg, "receive", **_section(TEXT + " Kilns are round."))["entries"][0]["outcome"] == "stored"
 
 
 def test_a_watched_folder_is_read_there_as_in_this_process(
@@ -108,11 +108,11 @@ def test_a_watched_folder_is_read_there_as_in_this_process(
     folder = tmp_path / "kilns"
     folder.mkdir()
     other: KnowledgeGraph = open_graph("other")
-    kg.confined = loads.call
+    kg.confined = loads
     watched = [
         WatchedFolder(graph, folder, None, load_part)
         for graph, load_part in (
-            (kg, lambda graph, *given, **options: loads.call(graph, "load_changed", *given, **options)),
+            (kg, lambda graph, *given, **options: loads(graph, "load_changed", *given, **options)),
             (other, load_changed),
         )
     ]
@@ -138,14 +138,14 @@ def test_a_watched_folder_is_read_there_as_in_this_process(
 
 def test_other_work_on_foreign_text_runs_there_too(loads: ConfinedLoads, kg: KnowledgeGraph, tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="embedding"):
-        loads.call(kg, "align")
+        loads(kg, "align")
     with pytest.raises(NotFoundError, match="no sections"):
-        loads.call(kg, "extract", "us-ct-nowhere", begin=list, end=list, mode="rules")
-    loads.call(kg, "receive", **_section(TEXT))
-    assert loads.call(kg, "extract", "us-ct-upper-feign", begin=list, end=list, mode="rules").sections == 1
+        loads(kg, "extract", "us-ct-nowhere", begin=list, end=list, mode="rules")
+    loads(kg, "receive", **_section(TEXT))
+    assert loads(kg, "extract", "us-ct-upper-feign", begin=list, end=list, mode="rules").sections == 1
 
     def ask(query: str, stale: bool) -> Any:
         raise UpstreamError("the server is gone")
 
     with pytest.raises(UpstreamError, match="is gone"):
-        loads.call(kg, "store_remote", RemoteSparql("https://example.org", ask), "wikidata", ["Q1"], most=10)
+        loads(kg, "store_remote", RemoteSparql("https://example.org", ask), "wikidata", ["Q1"], most=10)

@@ -61,7 +61,7 @@ def kg(receiving: KnowledgeGraph, tmp_path: Path, request: pytest.FixtureRequest
         yield receiving
         return
     with contextlib.closing(ConfinedLoads(receiving)) as loads:
-        receiving.confined = lambda kg, name, *given, **options: loads.call(
+        receiving.confined = lambda kg, name, *given, **options: loads(
             kg, name, *given, **options, **NO_INDEX.get(name, {})
         )
         yield receiving

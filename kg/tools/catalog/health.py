@@ -17,6 +17,7 @@ from kg.retrieval.concept_index import get_loaded_concepts
 from kg.retrieval.notes import NoteText
 from kg.retrieval.results import DatasetCheck, Result
 from kg.retrieval.token_budget import Lean
+from kg.search.protocol import IndexStatus
 from kg.settings import Settings
 from kg.store.write_ahead_log import describe_loss
 from kg.tools.catalog.resources import HubDataset, hub_datasets
@@ -78,32 +79,8 @@ def health(kg: KnowledgeGraph) -> Health:
     """
     counted = kg.store.statistics()
     index = kg.search.status()
-    problems = []
-    if kg.store.problem is not None:
-        problems.append(f"Writes are refused, reads go on: {kg.store.problem}. No restart is needed.")
-    problems += map(describe_loss, kg.store.damaged_logs)
-    if index.problem is not None:
-        problems.append(
-            f"The search index does not answer; search reads the texts in the store, and the counts are old: "
-            f"{index.problem}"
-        )
-    if index.incomplete is not None:
-        problems.append(f"Searches are approximate: {index.incomplete}")
-    if kg.unindexed.is_set():
-        problems.append("The search index lacks recent changes. It is updated as soon as it answers.")
-    problems += kg.ingestion.find_problems()
-    check: DatasetCheck | None = None if kg.dataset_check is None else kg.dataset_check()
-    if check is not None and check.own:
-        counts = ", ".join(f"{shape}: {count:,}" for shape, count in check.own.items())
-        problems.append(f"The data violates the dataset shapes ({counts}). `kg validate --suite dataset` lists where.")
-    if index.embedder_error is not None:
-        problems.append(f"No embeddings are computed; ranking uses keywords only: {index.embedder_error}")
-    states = kg.connectors.states()
-    problems += [
-        f"The server of the connector {state.id} lacks declared tools: {', '.join(state.drift)}. Correct its manifest."
-        for state in states
-        if state.enabled and state.drift
-    ]
+    check = kg.dataset_check and kg.dataset_check()
+    problems = find_problems(kg, index, check)
     result = Health(
         status="degraded" if problems else "ok",
         version=__version__,
@@ -118,13 +95,42 @@ def health(kg: KnowledgeGraph) -> Health:
         concepts=_state_of_concepts(kg),
         dataset_shapes=check,
         problems=problems,
-        services=[*_load_services(kg.settings, index.embedder_error), *map(_load_connector, states)],
+        services=[*_load_services(kg.settings, index.embedder_error), *map(_load_connector, kg.connectors.states())],
         caches=_load_caches(kg, counted.generation),
     )
     if check is None and kg.dataset_check is not None:
         result.notes.append("The dataset shapes were not checked yet. They are checked after each commit.")
     result.meta.snapshot = counted.generation
     return result
+
+
+def find_problems(kg: KnowledgeGraph, index: IndexStatus, check: DatasetCheck | None) -> list[str]:
+    """Find what is degraded, given the state of the search index and the last check of the dataset shapes."""
+    problems = []
+    if kg.store.problem is not None:
+        problems.append(f"Writes are refused, reads go on: {kg.store.problem}. No restart is needed.")
+    problems += map(describe_loss, kg.store.damaged_logs)
+    if index.problem is not None:
+        problems.append(
+            f"The search index does not answer; search reads the texts in the store, and the counts are old: "
+            f"{index.problem}"
+        )
+    if index.incomplete is not None:
+        problems.append(f"Searches are approximate: {index.incomplete}")
+    if kg.unindexed.is_set():
+        problems.append("The search index lacks recent changes. It is updated as soon as it answers.")
+    problems += kg.ingestion.find_problems()
+    if check is not None and check.own:
+        counts = ", ".join(f"{shape}: {count:,}" for shape, count in check.own.items())
+        problems.append(f"The data violates the dataset shapes ({counts}). `kg validate --suite dataset` lists where.")
+    if index.embedder_error is not None:
+        problems.append(f"No embeddings are computed; ranking uses keywords only: {index.embedder_error}")
+    problems += [
+        f"The server of the connector {state.id} lacks declared tools: {', '.join(state.drift)}. Correct its manifest."
+        for state in kg.connectors.states()
+        if state.enabled and state.drift
+    ]
+    return problems
 
 
 def _state_of_concepts(kg: KnowledgeGraph) -> str:
