@@ -141,7 +141,7 @@ class Memory:
 
 
 class Confined(Protocol):
-    """Does work of the loaders in another process; what is given and returned depends on the work's `name`."""
+    """Does work of the loaders in another process; arguments and results depend on `name`."""
 
     def __call__(self, kg: KnowledgeGraph, name: str, *given: Any, **options: Any) -> Any:
         """Do one of `loaders.dispatch.WORK`."""

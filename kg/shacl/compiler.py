@@ -15,7 +15,7 @@ from typing import Final
 from pyoxigraph import BlankNode, Literal, NamedNode
 
 from kg.shacl import shape_model
-from kg.shacl.literals import ENCODED_PREFIX, is_kept_by_value, is_numeric
+from kg.shacl.data_graph import ENCODED_PREFIX, is_kept_by_value, is_numeric
 from kg.shacl.property_paths import InversePath, Path, is_nullable, to_sparql
 from kg.shacl.shape_model import Constraint, Targets
 from kg.sparql.terms import quote

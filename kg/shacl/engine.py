@@ -22,8 +22,7 @@ from kg.errors import InvalidInputError
 from kg.processes.cores import count_cores
 from kg.shacl import prebinding, shape_model
 from kg.shacl.compiler import Compiler, Focus, Query, Values
-from kg.shacl.data_graph import DataGraph
-from kg.shacl.literals import has_datatype
+from kg.shacl.data_graph import DataGraph, has_datatype
 from kg.shacl.messages import choose_text, describe_constraint, fill_in
 from kg.shacl.property_paths import Path
 from kg.shacl.report import Violation

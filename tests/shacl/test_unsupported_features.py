@@ -8,8 +8,7 @@ import pytest
 from pyoxigraph import Literal, RdfFormat, parse
 
 from kg.errors import InvalidInputError, QueryForbiddenError
-from kg.shacl.data_graph import DataGraph
-from kg.shacl.literals import Lexicon
+from kg.shacl.data_graph import DataGraph, Lexicon
 from kg.shacl.report import Violation
 from kg.shacl.shapes import Shapes
 from kg.vocabulary import XSD

@@ -105,7 +105,7 @@ def health(kg: KnowledgeGraph) -> Health:
 
 
 def find_problems(kg: KnowledgeGraph, index: IndexStatus, check: DatasetCheck | None) -> list[str]:
-    """Find what is degraded, given the state of the search index and the last check of the dataset shapes."""
+    """List the problems, given the state of the search index and the last check of the dataset shapes."""
     problems = []
     if kg.store.problem is not None:
         problems.append(f"Writes are refused, reads go on: {kg.store.problem}. No restart is needed.")

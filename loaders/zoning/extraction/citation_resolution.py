@@ -12,7 +12,7 @@ from loaders.citations.number_lists import separator_of
 from loaders.citations.section_citations import THIS, Citation, find_citations
 from loaders.readers.html_tree import list_label
 from loaders.zoning.readers.code_model import Section
-from loaders.zoning.readers.heading_sequences import parse_roman
+from loaders.zoning.readers.outline import parse_roman
 
 _SECTION: Final = "section"
 _NUMBERS: Final = re.compile(r"\w+(?:[.-]\w+)*(?::(?=\d)\w+(?:[.-]\w+)*)?")

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from loaders.zoning.extraction.districts import District
-from loaders.zoning.extraction.lines import Line, parse_lines
 from loaders.zoning.extraction.measures import find_measures
 from loaders.zoning.extraction.permission_levels import (
     INHERITED,
@@ -27,37 +26,36 @@ from loaders.zoning.extraction.permission_levels import (
 )
 from loaders.zoning.extraction.permission_matrices import find_in_matrices
 from loaders.zoning.extraction.section_scope import Places, Scope
-from loaders.zoning.extraction.use_items import (
+from loaders.zoning.extraction.use_lists import (
+    ANNOUNCES,
     BEGINS_NO_USE,
+    BLOCKED,
     CUT,
     DIMENSION,
     EXCEPTS,
+    FOLLOWING,
+    HEADING,
     HISTORY_NOTE,
     LIMITS,
     LONGEST_ITEM,
     MEMBERS,
+    NOT_USES,
+    OF_USES,
     PLACE_WORD,
     UNITS,
     VERB,
+    Lead,
+    parse_heading,
     parse_item,
+    parse_sentence,
     sentences_of,
+    settle,
     split_inline,
     split_sentences,
     strip_closing,
 )
-from loaders.zoning.extraction.use_leads import (
-    ANNOUNCES,
-    BLOCKED,
-    FOLLOWING,
-    HEADING,
-    NOT_USES,
-    OF_USES,
-    Lead,
-    parse_heading,
-    parse_sentence,
-    settle,
-)
 from loaders.zoning.readers.code_model import Section
+from loaders.zoning.readers.outline import Line, parse_lines
 
 _SUCH_USES: Final = re.compile(
     r"(?i)(?:.{0,60}\b(?:such|these|said|all|those|the following|permitted)(?: permitted| above| listed)? uses?\b"

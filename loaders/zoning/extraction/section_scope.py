@@ -32,8 +32,7 @@ from loaders.zoning.extraction.districts import (
 )
 from loaders.zoning.extraction.permission_levels import INHERITED
 from loaders.zoning.readers.code_model import Section
-from loaders.zoning.readers.heading_sequences import parse_keys
-from loaders.zoning.readers.outline import find_label_end
+from loaders.zoning.readers.outline import find_label_end, parse_keys
 
 Kind = Literal["districts", "class", "all", "town", "none"]
 

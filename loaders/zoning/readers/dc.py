@@ -23,9 +23,8 @@ from loaders.readers.html_inline import rewrite
 from loaders.readers.html_tree import normalize_space
 from loaders.readers.inline import LeftOut
 from loaders.zoning.readers.code_model import HISTORY, Citation, Code, Note, Subsection
-from loaders.zoning.readers.html_lines import Writer
 from loaders.zoning.readers.section_builder import Draft, build_sections, prefix_warnings
-from loaders.zoning.readers.text_builder import Content
+from loaders.zoning.readers.text_builder import Content, Writer
 
 NAMESPACE: Final = "https://code.dccouncil.us/schemas/dc-library"
 

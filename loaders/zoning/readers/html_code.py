@@ -23,10 +23,9 @@ from loaders.readers.html import BLOCKS, HEADINGS
 from loaders.readers.html_tree import normalize_space, parse_html, text_of
 from loaders.readers.inline import LeftOut
 from loaders.zoning.readers.code_model import Code
-from loaders.zoning.readers.html_lines import Writer
 from loaders.zoning.readers.numbered_lines import Numbered
 from loaders.zoning.readers.section_builder import Draft, Drafts, prefix_warnings
-from loaders.zoning.readers.text_builder import Body
+from loaders.zoning.readers.text_builder import Body, Writer
 
 _LEGISLATION: Final = frozenset({"Legislation", "LegislationObject"})
 _NOT_IN_HEADINGS: Final = BLOCKS - {"div", "p", "center"}

@@ -22,9 +22,8 @@ from loaders.readers.headings import SECTION, Heading, parse_heading
 from loaders.readers.html_tree import normalize_space, parse_html
 from loaders.readers.inline import LeftOut
 from loaders.zoning.readers.code_model import Code
-from loaders.zoning.readers.html_lines import Writer
 from loaders.zoning.readers.section_builder import Draft, build_sections, link_parents, prefix_warnings
-from loaders.zoning.readers.text_builder import Content
+from loaders.zoning.readers.text_builder import Content, Writer
 
 LEVEL: Final = "level"
 """Kind of a level without a word for it."""

@@ -26,7 +26,7 @@ from loaders.readers.headings import (
     parse_heading,
 )
 from loaders.readers.html_tree import normalize_space
-from loaders.zoning.readers.heading_sequences import Candidate, parse_keys, select_ascending
+from loaders.zoning.readers.outline import Candidate, parse_keys, select_ascending
 from loaders.zoning.readers.section_builder import BACK_MATTER, Drafts
 
 _LEAST_COMPONENTS: Final = 3

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from loaders.readers.page_text import PageText, parse_pages
 from loaders.zoning.readers import plain_text
-from loaders.zoning.readers.heading_sequences import Candidate, parse_keys, parse_roman, select_ascending
+from loaders.zoning.readers.outline import Candidate, parse_keys, parse_roman, select_ascending
 
 WIDTH = 70
 PEOPLE = ("owner", "tenant", "neighbour", "builder", "council", "agent", "planner", "clerk", "lender", "guest")
