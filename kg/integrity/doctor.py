@@ -138,9 +138,9 @@ def repair_derived(kg: KnowledgeGraph, problems: Sequence[Problem]) -> list[str]
     done: list[str] = []
     if isinstance(store, OxigraphStore):
         kinds = {problem.where: problem.kind for problem in problems}
-        for graph, infer in INFERENCES.items():
+        for graph, inference in INFERENCES.items():
             if kinds.get(graph.value) in ("derived", "missing"):
-                changed = store.infer_again(graph, infer)
+                changed = sum(store.infer_again(inference.compare))
                 done.append(f"{changed:,} quads of {graph.value} were inferred again or removed.")
         if shipped := [graph for graph in kinds if graph in _SHIPPED]:
             store.commit({NamedNode(graph): build_shipped_graphs()[NamedNode(graph)] for graph in shipped})

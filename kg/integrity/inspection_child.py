@@ -18,7 +18,7 @@ from kg.shacl.data_graph import DataGraph
 from kg.shacl.incremental import find_influences
 from kg.shacl.shapes import Shapes
 from kg.store.commits import load_counters
-from kg.store.difference import Statements, compare_inferred, statements_sha256
+from kg.store.difference import Statements, statements_sha256
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Term
 from kg.vocabulary import (
@@ -220,8 +220,8 @@ def _check_copies(store: Store, findings: Findings) -> None:
 
 def _check_derived(store: Store, findings: Findings) -> None:
     """Compare the graphs that rules infer from others with the quads that the rules infer now."""
-    for graph, infer in INFERENCES.items():
-        if (delta := compare_inferred(store, graph, infer(store))) is not None:
+    for graph, inference in INFERENCES.items():
+        if (delta := inference.compare(store)) is not None:
             missing, superfluous = len(delta.added), len(delta.removed)
             message = f"{missing:,} inferred quads are missing, and {superfluous:,} follow from nothing."
             findings.add("derived", graph.value, message)

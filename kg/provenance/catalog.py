@@ -1,8 +1,8 @@
 """The catalog: each source of each loader as a ``dcat:Dataset`` in ``graph/catalog``, with its records and quads.
 
-A source is a file, a URL, or a person who sends entries with a tool. The store calls `update_catalog` with the
-differences of each commit and writes the result in the same transaction, so loads, deletions and concurrent writers are
-counted exactly, and nobody else can write the graph::
+A source is a file, a URL, or a person who sends entries with a tool. The catalog follows the differences of each commit
+in the same transaction, so loads, deletions and concurrent writers are counted exactly, and nobody else can write the
+graph::
 
     <id/dataset/climate/laws.csv-1f0c...> a dcat:Dataset , void:Dataset ; dcterms:title "climate/laws.csv" ;
       kg:loader "climate" ; dcterms:issued ... ; dcterms:modified ... ; dcat:version "..." ; void:documents 7 ;
@@ -25,9 +25,9 @@ from typing import Any, Final, cast
 import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.provenance.load_records import CORRECTION, name_source, timestamp
+from kg.provenance.load_records import CORRECTION, Rule, name_source, timestamp
 from kg.sparql.terms import bind
-from kg.store.difference import Delta, canonical_statements
+from kg.store.difference import Delta
 from kg.store.protocol import Patch
 from kg.vocabulary import (
     CATALOG_GRAPH,
@@ -53,6 +53,8 @@ FAMILIES: Final = {
     GENERATED: KG.GeneratedGraph,
 }
 """The families of graphs whose quads are counted, by the start of their names."""
+
+CATALOG: Final = Rule("catalog", "1", "a dataset has the records that were read from its source")
 
 MEANINGS: Final = {
     DCAT.Dataset: "A source that a loader has read: a file, a URL, or a person who sends entries with a tool.",
@@ -80,14 +82,18 @@ _READ: Final = frozenset(
     {PROV.wasDerivedFrom, PROV.wasGeneratedBy, PROV.specializationOf, KG.location, KG.datasetRevision, KG.sha256}
 )
 """Properties of graphs and snapshots in ``graph/prov`` that the catalog depends on."""
+_HISTORY: Final = frozenset({DCTERMS.title, DCTERMS.issued, DCTERMS.modified, PROV.wasGeneratedBy})
+"""Properties of datasets that depend on former commits, with the snapshots that were read."""
 COUNT: Final = "SELECT (COUNT(*) AS ?quads) WHERE { GRAPH $graph { ?subject ?property ?value } }"
 
 _DEPTH: Final = 4
 """Steps from a computed graph to the record that it was computed from."""
 
 
-def update_catalog(store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch) -> Delta | None:
-    """Compute the change of `CATALOG_GRAPH` that follows from a commit that is not written yet."""
+def find_affected_datasets(
+    store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch
+) -> tuple[set[Quad], set[Quad]]:
+    """Find the descriptions before and after a commit, which is not written yet, of the datasets that it affects."""
     commit = _Commit(store, deltas, patch)
     commit.tally()
     held: set[Quad] = set()
@@ -96,11 +102,11 @@ def update_catalog(store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patc
         before = _load_description(store, dataset)
         held |= before
         wanted |= commit.describe(dataset, before)
-    return _compare(held, wanted)
+    return held, wanted
 
 
 def build_catalog(store: pyoxigraph.Store) -> Iterator[Quad]:
-    """Yield the content of `CATALOG_GRAPH` for the whole store, for one that was written before there was a catalog."""
+    """Yield the content of `CATALOG_GRAPH` for the whole store. What only commits know is kept, such as their times."""
     deltas = []
     for graph in list(store.named_graphs()):
         if isinstance(graph, NamedNode) and graph.value.startswith(_FAMILIES):
@@ -108,7 +114,8 @@ def build_catalog(store: pyoxigraph.Store) -> Iterator[Quad]:
     commit = _Commit(store, deltas, Patch(), is_first=True)
     commit.tally()
     for dataset in sorted(commit.get_touched(), key=str):
-        yield from commit.describe(dataset, set())
+        held = _load_description(store, dataset)
+        yield from commit.describe(dataset, {quad for quad in held if _is_history(store, quad)})
 
 
 def find_source(location: str) -> str:
@@ -119,6 +126,13 @@ def find_source(location: str) -> str:
         return " ".join(location.split(" ")[:2])
     corrected = location.rpartition(CORRECTION)[2]
     return corrected if corrected == location else corrected.rpartition(" row")[0] or corrected
+
+
+def _is_history(store: pyoxigraph.Store, said: Quad) -> bool:
+    """Whether a quad of a description depends on former commits, such as a snapshot that the store still has."""
+    if said.predicate == PROV.wasDerivedFrom and isinstance(said.object, NamedNode):
+        return any(store.quads_for_pattern(said.object, KG.sha256, None, PROV_GRAPH))
+    return said.predicate in _HISTORY
 
 
 def _count(store: pyoxigraph.Store, graph: NamedNode) -> int:
@@ -134,12 +148,6 @@ def _load_description(store: pyoxigraph.Store, dataset: NamedNode) -> set[Quad]:
         if isinstance(part, NamedNode):
             found.update(store.quads_for_pattern(part, None, None, CATALOG_GRAPH))
     return found
-
-
-def _compare(held: set[Quad], wanted: set[Quad]) -> Delta | None:
-    removed = canonical_statements(CATALOG_GRAPH, held - wanted)
-    added = canonical_statements(CATALOG_GRAPH, wanted - held)
-    return Delta(CATALOG_GRAPH, removed, added, None) if removed or added else None
 
 
 class _Commit:
@@ -330,6 +338,7 @@ class _Commit:
         if records <= 0 and not any(triples.values()):
             return set()
         now = timestamp(datetime.now(UTC))
+        modified = own.get(DCTERMS.modified) if self._is_first else None
         snapshots = {quad.object for quad in before if quad.predicate == PROV.wasDerivedFrom} - self._gone
         snapshots |= self._snapshots.get(dataset, set()) - self._gone
         run = self._of_run.get(dataset) or own.get(PROV.wasGeneratedBy) or self._load_run(snapshots)
@@ -339,7 +348,7 @@ class _Commit:
             (DCTERMS.title, own.get(DCTERMS.title) or Literal(self._titles.get(dataset, dataset.value))),
             (KG.loader, Literal(dataset.value.removeprefix(_DATASETS).partition("/")[0])),
             (DCTERMS.issued, own.get(DCTERMS.issued) or self._load_first_read(snapshots) or now),
-            (DCTERMS.modified, now),
+            (DCTERMS.modified, modified or now),
             (VOID.documents, Literal(records)),
             (VOID.triples, Literal(sum(triples.values()))),
             *((PROV.wasDerivedFrom, snapshot) for snapshot in snapshots),

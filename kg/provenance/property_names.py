@@ -2,8 +2,8 @@
 
 A property is in `PROPERTIES_GRAPH` with its names and predicates (`kg.wikidata_properties`) until a source describes
 it: then only the source does. A triple that another graph has too is left out, so that no triple is counted twice. The
-graph is maintained like the inferred graphs: the store calls `infer_properties` with the differences of each commit,
-and the shipped description of a property comes and goes in the same transaction. People cannot displace one.
+graph is maintained like the inferred graphs: the shipped description of a property comes and goes in the transaction of
+a commit. People cannot displace one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pyoxigraph import NamedNode, Quad
 
 from kg.provenance.load_records import Rule
 from kg.provenance.superclasses import is_premise
-from kg.store.difference import Delta, Statements
+from kg.store.difference import Delta
+from kg.store.protocol import Patch
 from kg.vocabulary import PROPERTIES_GRAPH, PROV_GRAPH, RDF, WD, WIKIBASE
 from kg.wikidata_properties import load_properties
 
@@ -29,25 +30,24 @@ _SUBJECT: Final = f"<{WD.iri}P"
 _IS_PROPERTY: Final = f" {RDF.type} {WIKIBASE.Property}"
 
 
-def infer_properties(store: pyoxigraph.Store, deltas: Sequence[Delta]) -> Delta | None:
-    """Compute the change of `PROPERTIES_GRAPH` that follows from `deltas`, which are not written yet."""
-    changes = _find_changes(deltas)
-    added: Statements = {}
-    removed: Statements = {}
-    for name, (come, gone) in changes.items():
+def find_affected_properties(
+    store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch
+) -> tuple[set[Quad], set[Quad]]:
+    """Find the shipped quads before and after `deltas`, which are not written yet, of the properties they describe."""
+    held: set[Quad] = set()
+    wanted: set[Quad] = set()
+    for name, (come, gone) in _find_changes(deltas).items():
         node = NamedNode(name[1:-1])
-        wanted = _build(store, node, come, gone)
-        held = {str(quad.triple): quad for quad in store.quads_for_pattern(node, None, None, PROPERTIES_GRAPH)}
-        added |= {line: quad for line, quad in wanted.items() if line not in held}
-        removed |= {line: quad for line, quad in held.items() if line not in wanted}
-    return Delta(PROPERTIES_GRAPH, removed, added, None) if added or removed else None
+        wanted |= _build(store, node, come, gone)
+        held.update(store.quads_for_pattern(node, None, None, PROPERTIES_GRAPH))
+    return held, wanted
 
 
 def infer_all_properties(store: pyoxigraph.Store) -> Iterator[Quad]:
     """Yield the content of `PROPERTIES_GRAPH` for the whole store."""
     for each in load_properties().values():
         if any(quad.graph_name != PROPERTIES_GRAPH for quad in store.quads_for_pattern(each.node, None, None, None)):
-            yield from _build(store, each.node, (), ()).values()
+            yield from _build(store, each.node, (), ())
         else:
             yield from (Quad(each.node, predicate, value, PROPERTIES_GRAPH) for predicate, value in each.describe())
 
@@ -71,7 +71,7 @@ def _find_changes(deltas: Sequence[Delta]) -> Mapping[str, tuple[Changes, Change
     return found
 
 
-def _build(store: pyoxigraph.Store, node: NamedNode, come: Changes, gone: Changes) -> Statements:
+def _build(store: pyoxigraph.Store, node: NamedNode, come: Changes, gone: Changes) -> set[Quad]:
     """Build the shipped description of a property, without what other graphs have after the changes."""
     elsewhere = set(come)
     for quad in store.quads_for_pattern(node, None, None, None):
@@ -80,8 +80,8 @@ def _build(store: pyoxigraph.Store, node: NamedNode, come: Changes, gone: Change
             elsewhere.add((graph, str(quad.triple)))
     elsewhere -= set(gone)
     if any(is_premise(graph) for graph, line in elsewhere if line.endswith(_IS_PROPERTY)):
-        return {}
+        return set()
     said = load_properties()[node.value.removeprefix(WD.iri)].describe()
     quads = [Quad(node, predicate, value, PROPERTIES_GRAPH) for predicate, value in said]
     lines = {line for _, line in elsewhere}
-    return {line: quad for quad in quads if (line := str(quad.triple)) not in lines}
+    return {quad for quad in quads if str(quad.triple) not in lines}

@@ -15,7 +15,7 @@ their hashes and versions. None of these graphs is content (`UNCOUNTED_GRAPHS`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -26,15 +26,25 @@ import pyoxigraph
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
 from kg import __version__, bundle, wikidata_properties
-from kg.provenance.catalog import build_catalog, update_catalog
-from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceFile, find_stored_paths
-from kg.provenance.property_names import NAMES, infer_all_properties, infer_properties
+from kg.provenance.catalog import CATALOG, build_catalog, find_affected_datasets
+from kg.provenance.load_records import (
+    Agent,
+    RecordOrigin,
+    RowsOf,
+    Rule,
+    Run,
+    SourceFile,
+    build_rule_quads,
+    find_stored_paths,
+)
+from kg.provenance.property_names import NAMES, find_affected_properties, infer_all_properties
 from kg.provenance.source_paths import SourcePaths
-from kg.provenance.superclasses import SUPERCLASS, infer_all, infer_superclasses
-from kg.provenance.topics import ABOUT, infer_all_topics, infer_topics
-from kg.store.difference import Delta, content_sha256
+from kg.provenance.superclasses import SUPERCLASS, find_affected_superclasses, infer_all
+from kg.provenance.topics import ABOUT, find_affected_topics, infer_all_topics
+from kg.sparql.terms import bind
+from kg.store.difference import Delta, canonical_statements, content_sha256
 from kg.store.oxigraph import OxigraphStore
-from kg.store.protocol import GraphChange, Patch
+from kg.store.protocol import GraphChange, Patch, select, term_text
 from kg.store.skolem import skolemize
 from kg.vocabulary import (
     ABOUT_GRAPH,
@@ -43,6 +53,8 @@ from kg.vocabulary import (
     CODES_GRAPH,
     OWL,
     PROPERTIES_GRAPH,
+    PROV,
+    PROV_GRAPH,
     SHAPES_GRAPH,
     SHIPPED_GRAPHS,
     SKOS,
@@ -54,12 +66,55 @@ from kg.vocabulary import (
 
 _FORMAT: Final = "1"
 """Version of the mapping from files to graphs."""
-INFERENCES: Final[Mapping[NamedNode, Callable[[pyoxigraph.Store], Iterator[Quad]]]] = {
-    SUPERCLASS_GRAPH: infer_all,
-    ABOUT_GRAPH: infer_all_topics,
-    PROPERTIES_GRAPH: infer_all_properties,
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """A graph that follows from others. Each commit changes it in the same transaction."""
+
+    graph: NamedNode
+    rule: Rule
+    """The rule that computes it, in a version. With another version all of it is computed again."""
+    follow: Callable[[pyoxigraph.Store, Sequence[Delta], Patch], tuple[Set[Quad], Set[Quad]]]
+    """Finds the stored and the right quads of all that the differences of a commit may affect."""
+    build: Callable[[pyoxigraph.Store], Iterator[Quad]]
+    """Computes all of it from the store."""
+
+    def infer(self, store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch) -> Delta | None:
+        """Compute the change that follows from a commit that is not written yet, as `Infer`; None if there is none."""
+        held, wanted = self.follow(store, deltas, patch)
+        removed, added = (canonical_statements(self.graph, quads) for quads in (held - wanted, wanted - held))
+        return Delta(self.graph, removed, added, None) if removed or added else None
+
+    def compare(self, store: pyoxigraph.Store) -> Delta | None:
+        """Compare the graph, which may have any size, with the quads of `build`; None if they are equal."""
+        hashes: set[int] = set()
+        missing: list[Quad] = []
+        for quad in self.build(store):
+            if hash(quad) not in hashes and quad not in store:
+                missing.append(quad)
+            hashes.add(hash(quad))
+        stored = store.quads_for_pattern(None, None, None, self.graph)
+        superfluous = [quad for quad in stored if hash(quad) not in hashes]
+        if not missing and not superfluous:
+            return None
+        removed, added = (canonical_statements(self.graph, quads) for quads in (superfluous, missing))
+        return Delta(self.graph, removed, added, "" if hashes else None)
+
+
+INFERENCES: Final = {
+    inference.graph: inference
+    for inference in (
+        Inference(SUPERCLASS_GRAPH, SUPERCLASS, find_affected_superclasses, infer_all),
+        Inference(ABOUT_GRAPH, ABOUT, find_affected_topics, infer_all_topics),
+        Inference(PROPERTIES_GRAPH, NAMES, find_affected_properties, infer_all_properties),
+        Inference(CATALOG_GRAPH, CATALOG, find_affected_datasets, build_catalog),
+    )
 }
-"""The graphs that follow from others, each with the function that infers all of its quads."""
+"""The graphs that follow from others."""
+_REFILLED: Final = INFERENCES.keys() - {CATALOG_GRAPH}
+"""Those of any size, which do not depend on what they were before."""
+RULES_USED: Final = "SELECT ?rule WHERE { GRAPH $prov { $tbox prov:wasGeneratedBy/prov:used ?rule } }"
 _CODES: Final = BASE + "vocab/"
 _PROPERTIES: Final = f"ontology/{wikidata_properties.FILE}"
 
@@ -85,16 +140,17 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
 
     Returns whether it wrote.
     """
-    if store.contains(Quad(TBOX_GRAPH, OWL.versionInfo, _version(), TBOX_GRAPH)):
+    if is_current(store):
         return False
     named, paths = find_stored_paths(store.query)
     if named.remove:
         SourcePaths(store.directory.path).add(paths)
         store.patch_provenance(named)
-    for graph, infer in INFERENCES.items():
-        store.refill(graph, infer)
-    if not store.graph(CATALOG_GRAPH):
-        store.refill(CATALOG_GRAPH, build_catalog, whole=True)  # a part of it would be taken for all of it
+    for graph, inference in INFERENCES.items():
+        if graph in _REFILLED:
+            store.refill(graph, inference.build)
+        else:
+            store.infer_again(inference.compare)
     replace: dict[NamedNode, Sequence[Quad]] = {
         graph: quads for graph, quads in build_shipped_graphs().items() if graph not in INFERENCES
     }
@@ -113,8 +169,7 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
         )
         for graph in SHIPPED_GRAPHS
     }
-    rules = {SUPERCLASS_GRAPH: SUPERCLASS, ABOUT_GRAPH: ABOUT}
-    records |= {graph: RecordOrigin("", (), (TBOX_GRAPH,), rule) for graph, rule in rules.items()}
+    records |= {graph: RecordOrigin("", (), (TBOX_GRAPH,), INFERENCES[graph].rule) for graph in _REFILLED}
     [table] = [file.source for file in files if PROPERTIES_GRAPH in file.triples]
     records[PROPERTIES_GRAPH] = RecordOrigin("", [RowsOf(table)], (table.iri,), NAMES)
     run = Run(Agent("quadcite", __version__), {"source": "shipped files"}, [file.source for file in files])
@@ -125,22 +180,34 @@ def write_shipped_graphs(store: OxigraphStore) -> bool:
         same = [
             GraphChange(graph, frozenset(), frozenset(), _content_sha256(graph)) for graph in sorted(others, key=str)
         ]
-        following = [GraphChange(graph, frozenset(), frozenset(), "") for graph in INFERENCES]
-        return run.describe(store, records)([*changes, *same, *following])
+        following = [GraphChange(graph, frozenset(), frozenset(), "") for graph in sorted(_REFILLED, key=str)]
+        patch = run.describe(store, records)([*changes, *same, *following])
+        rule = INFERENCES[CATALOG_GRAPH].rule
+        used = {Quad(run.iri, PROV.used, rule.iri, PROV_GRAPH), *build_rule_quads(rule)}
+        return Patch(patch.remove - used, patch.add | used, patch.graphs)
 
     store.commit(replace, describe)
     return True
 
 
 def infer_graphs(store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch) -> list[Delta]:
-    """Compute the changes of superclasses, topics, names of properties and the catalog that follow from a commit."""
-    found = (
-        infer_superclasses(store, deltas),
-        infer_topics(store, deltas),
-        infer_properties(store, deltas),
-        update_catalog(store, deltas, patch),
-    )
+    """Compute the changes of `INFERENCES` that follow from a commit."""
+    found = (inference.infer(store, deltas, patch) for inference in INFERENCES.values())
     return [delta for delta in found if delta is not None]
+
+
+def is_current(store: OxigraphStore) -> bool:
+    """Whether the store was last written by this version with these files."""
+    return store.contains(Quad(TBOX_GRAPH, OWL.versionInfo, _version(), TBOX_GRAPH))
+
+
+def find_due_reason(store: OxigraphStore, rule: Rule) -> str | None:
+    """Find why the graph of a rule is to be computed as a whole, None if it is not: the last run had another rule."""
+    rows = select(store.query, bind(RULES_USED, prov=PROV_GRAPH, tbox=TBOX_GRAPH))
+    used = {term_text(row["rule"]) for row in rows}
+    if not any(name.startswith(rule.iri.value.removesuffix(rule.version)) for name in used):
+        return "never derived"
+    return None if rule.iri.value in used and is_current(store) else "new version"
 
 
 @cache
@@ -201,10 +268,9 @@ def _paths() -> Mapping[str, Path]:
 
 def _version() -> Literal:
     """Return the version of Quadcite with a hash of the files and of the rules, without parsing them."""
+    rules = " ".join(str(inference.rule.iri) for inference in INFERENCES.values())
     files = "".join(f"{name} {sha256(path.read_bytes())}\n" for name, path in _paths().items())
-    return Literal(
-        f"{__version__}+sha256.{sha256(f'{_FORMAT} {SUPERCLASS.iri} {ABOUT.iri} {NAMES.iri}{chr(10)}{files}')}"
-    )
+    return Literal(f"{__version__}+sha256.{sha256(f'{_FORMAT} {rules}{chr(10)}{files}')}")
 
 
 @cache

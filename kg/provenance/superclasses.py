@@ -2,10 +2,10 @@
 
 The ontology declares the hierarchy. SPARQL without a reasoner does not follow it, and a path over ``rdfs:subClassOf*``
 is slow, so the superclass of each entity is a triple in one inferred graph, `SUPERCLASS_GRAPH`. Only the two anchor
-classes are inferred: one quad per text unit and document. The store calls `infer_superclasses` with the differences of
-a commit and writes the result in the same transaction, so that a superclass comes and goes with the class that it
-follows from. Nothing follows from graphs that people write, so that tools which read only what sources say may read
-the inferred graph too. These quads are not content: no commit record, statistic or result of a commit counts them.
+classes are inferred: one quad per text unit and document. They follow the differences of each commit in the same
+transaction (`kg.provenance.shipped`), so that a superclass comes and goes with the class that it follows from. Nothing
+follows from graphs that people write, so that tools which read only what sources say may read the inferred graph too.
+These quads are not content: no commit record, statistic or result of a commit counts them.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pyoxigraph import NamedNode, Quad
 from kg.ontology import get_ancestors, load_declared_terms
 from kg.provenance.load_records import Rule
 from kg.sparql.terms import bind
-from kg.store.difference import Delta, Statements
+from kg.store.difference import Delta
 from kg.store.ownership import is_user_graph
-from kg.store.protocol import Query, Term, named_node, select
+from kg.store.protocol import Patch, Query, Term, named_node, select
 from kg.vocabulary import KG, PROV_GRAPH, RDF, SUPERCLASS_GRAPH, UNCOUNTED_GRAPHS
 
 ANCHORS: Final = (KG.TextUnit, KG.Document)
@@ -61,50 +61,51 @@ def _get_class_names() -> frozenset[str]:
     return frozenset(f" {name}" for name in (*load_hierarchy(), *ANCHORS))
 
 
-def _find_classes(statements: Mapping[str, Quad]) -> list[tuple[str, Quad]]:
-    """Find the statements that give something a class below an anchor, or an anchor itself, with their subjects.
+def _find_classes(statements: Mapping[str, Quad]) -> list[Quad]:
+    """Find the statements that give something a class below an anchor, or an anchor itself.
 
     Reading the end of the text takes a fourth of the time that reading the terms of a quad takes.
     """
     names = _get_class_names()
     return [
-        (line[: at - len(_TYPE)], quad)
+        quad
         for line, quad in statements.items()
         if line[-1] == ">" and line[(at := line.rfind(" ")) :] in names and line.endswith(_TYPE, 0, at)
     ]
 
 
-def infer_superclasses(store: pyoxigraph.Store, deltas: Sequence[Delta]) -> Delta | None:
-    """Compute the change of `SUPERCLASS_GRAPH` that follows from `deltas`, which are not written yet."""
+def find_affected_superclasses(
+    store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch
+) -> tuple[set[Quad], set[Quad]]:
+    """Find the superclasses before and after `deltas`, which are not written yet, of what they affect."""
     hierarchy = load_hierarchy()
     content = [delta for delta in deltas if is_premise(delta.graph)]
-    gone = [quad for delta in content for _, quad in _find_classes(delta.removed)]
-    come = [found for delta in content for found in _find_classes(delta.added)]
+    gone = [quad for delta in content for quad in _find_classes(delta.removed)]
+    come = [quad for delta in content for quad in _find_classes(delta.added)]
     # What lost a class, or is said to be an anchor itself, is decided by all of its classes.
-    unclear = {quad.subject for quad in gone} | {quad.subject for _, quad in come if quad.object in ANCHORS}
-    added: Statements = {}
-    removed: Statements = {}
-    held: dict[Any, set[tuple[object, object]]] = {subject: set() for subject in unclear}
+    unclear = {quad.subject for quad in gone} | {quad.subject for quad in come if quad.object in ANCHORS}
+    held: set[Quad] = set()
+    classes: dict[Any, set[tuple[object, object]]] = {subject: set() for subject in unclear}
     for subject in unclear:
         for quad in store.quads_for_pattern(subject, RDF.type, None, None):
             if is_premise(quad.graph_name):
-                held[subject].add((quad.graph_name, quad.object))
+                classes[subject].add((quad.graph_name, quad.object))
+            elif quad.graph_name == SUPERCLASS_GRAPH:
+                held.add(quad)
     for quad in gone:
-        held[quad.subject].discard((quad.graph_name, quad.object))
-    for name, quad in come:
+        classes[quad.subject].discard((quad.graph_name, quad.object))
+    wanted: set[Quad] = set()
+    for quad in come:
         subject = quad.subject
         if subject in unclear:
-            held[subject].add((quad.graph_name, quad.object))
+            classes[subject].add((quad.graph_name, quad.object))
         else:
-            for anchor in hierarchy[quad.object]:
-                _add(added, name, subject, anchor)
-    for subject, classes in held.items():
-        wanted = _infer({name for _, name in classes})
-        known = {quad.object for quad in store.quads_for_pattern(subject, RDF.type, None, SUPERCLASS_GRAPH)}
-        for anchor in ANCHORS:
-            if (anchor in wanted) != (anchor in known):
-                _add(added if anchor in wanted else removed, str(subject), subject, anchor)
-    return Delta(SUPERCLASS_GRAPH, removed, added, None) if added or removed else None
+            wanted.update(Quad(subject, RDF.type, anchor, SUPERCLASS_GRAPH) for anchor in hierarchy[quad.object])
+    for subject, stated in classes.items():
+        names = {name for _, name in stated}
+        above = {anchor for name in names for anchor in hierarchy.get(name, ())} - names
+        wanted.update(Quad(subject, RDF.type, anchor, SUPERCLASS_GRAPH) for anchor in above)
+    return held, wanted
 
 
 def infer_all(store: pyoxigraph.Store) -> Iterator[Quad]:
@@ -132,13 +133,3 @@ def load_premises(query: Query, subject: NamedNode, anchor: Term) -> list[tuple[
 def is_premise(graph: object) -> bool:
     """Return whether anything is inferred from `graph`: not from provenance, nor from a graph that people write."""
     return graph not in UNCOUNTED_GRAPHS and graph != PROV_GRAPH and not is_user_graph(graph)
-
-
-def _infer(classes: set[object]) -> set[NamedNode]:
-    """Infer the anchors of something with `classes`, without those that it is said to be."""
-    hierarchy = load_hierarchy()
-    return {anchor for name in classes for anchor in hierarchy.get(name, ())} - classes
-
-
-def _add(statements: Statements, name: str, subject: Any, anchor: NamedNode) -> None:
-    statements[f"{name}{_TYPE} {anchor}"] = Quad(subject, RDF.type, anchor, SUPERCLASS_GRAPH)

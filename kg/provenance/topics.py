@@ -6,8 +6,8 @@ from these, and about known concepts that are the same (``skos:exactMatch``). Th
 promoted claims.
 
 The triples are in one inferred graph, `ABOUT_GRAPH`, which is maintained like the superclasses
-(`kg.provenance.superclasses`): the store calls `infer_topics` with the differences of each commit, and units whose
-premises change are inferred again in the same transaction. Nothing follows from graphs that people write.
+(`kg.provenance.superclasses`): units whose premises change in a commit are inferred again in the same transaction.
+Nothing follows from graphs that people write.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from pyoxigraph import NamedNode, Quad
 from kg.provenance.load_records import Rule
 from kg.provenance.superclasses import is_premise
 from kg.sparql.terms import bind
-from kg.store.difference import Delta, Statements
-from kg.store.protocol import Query, named_node, select
+from kg.store.difference import Delta
+from kg.store.protocol import Patch, Query, named_node, select
 from kg.vocabulary import ABOUT_GRAPH, ENTITIES, KG, RDF, SKOS, SOURCED
 
 ABOUT: Final = Rule(
@@ -71,24 +71,17 @@ def is_topical(graph: object) -> bool:
     return is_premise(graph) and not (isinstance(graph, NamedNode) and graph.value.startswith(ENTITIES))
 
 
-def infer_topics(store: pyoxigraph.Store, deltas: Sequence[Delta]) -> Delta | None:
-    """Compute the change of `ABOUT_GRAPH` that follows from `deltas`, which are not written yet."""
+def find_affected_topics(store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch) -> tuple[set[Quad], set[Quad]]:
+    """Find the topics before and after `deltas`, which are not written yet, of the units that they affect."""
     state = _State(store, deltas)
-    units = state.find_affected()
-    if not units:
-        return None
-    added: Statements = {}
-    removed: Statements = {}
+    held: set[Quad] = set()
+    wanted: set[Quad] = set()
     is_filled = store.contains_named_graph(ABOUT_GRAPH)
-    for unit in units:
-        wanted = state.infer(unit)
-        known = (
-            {quad.object for quad in store.quads_for_pattern(unit, KG.about, None, ABOUT_GRAPH)} if is_filled else set()
-        )
-        for statements, topics in ((added, wanted - known), (removed, known - wanted)):
-            for topic in topics:
-                statements[f"{unit} {KG.about} {topic}"] = Quad(unit, KG.about, topic, ABOUT_GRAPH)
-    return Delta(ABOUT_GRAPH, removed, added, None) if added or removed else None
+    for unit in state.find_affected():
+        wanted.update(Quad(unit, KG.about, topic, ABOUT_GRAPH) for topic in state.infer(unit))
+        if is_filled:
+            held.update(store.quads_for_pattern(unit, KG.about, None, ABOUT_GRAPH))
+    return held, wanted
 
 
 def infer_all_topics(store: pyoxigraph.Store) -> Iterator[Quad]:

@@ -154,21 +154,6 @@ def compare_all(store: Store, wanted: Mapping[NamedNode, Statements]) -> list[De
     return [delta for delta in found if delta is not None]
 
 
-def compare_inferred(store: Store, graph: NamedNode, wanted: Iterable[Quad]) -> Delta | None:
-    """Compare a graph of any size with the quads that a rule infers; None if they are equal."""
-    hashes: set[int] = set()
-    missing: list[Quad] = []
-    for quad in wanted:
-        if hash(quad) not in hashes and quad not in store:
-            missing.append(quad)
-        hashes.add(hash(quad))
-    superfluous = [quad for quad in store.quads_for_pattern(None, None, None, graph) if hash(quad) not in hashes]
-    if not missing and not superfluous:
-        return None
-    removed, added = canonical_statements(graph, superfluous), canonical_statements(graph, missing)
-    return Delta(graph, removed, added, "" if hashes else None)
-
-
 def load_statements(store: Store, graph: NamedNode) -> Statements:
     """Load the quads of `graph`."""
     if not store.contains_named_graph(graph):  # for a new graph, much faster than the pattern below

@@ -520,32 +520,27 @@ class OxigraphStore:
         finally:
             self._updating.release()
 
-    def refill(
-        self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]], *, whole: bool = False
-    ) -> None:
+    def refill(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> None:
         """Replace the content of an inferred graph by what `build` yields, in portions and not as a commit.
 
         For a graph of any size that no commit record covers. After a crash the graph is incomplete; run it again.
-        With `whole`, it is written in one step, and is empty or complete after a crash.
         """
         with self._committing() as store:
             store.remove_graph(graph)
             quads = build(store)
-            while portion := list(islice(quads, None if whole else _PORTION)):
-                if whole:
-                    store.extend(portion)
-                else:  # a third of the time, but not in one transaction
-                    store.bulk_extend(portion)
+            while portion := list(islice(quads, _PORTION)):
+                store.bulk_extend(portion)  # a third of the time of a transaction
             self._log.sync()
             self._flush(store)
 
-    def infer_again(self, graph: NamedNode, build: Callable[[pyoxigraph.Store], Iterator[Quad]]) -> int:
-        """Change an inferred graph to the quads of `build`, as a commit; return the number of changed quads."""
+    def infer_again(self, compare: Callable[[pyoxigraph.Store], Delta | None]) -> tuple[int, int]:
+        """Commit the difference that `compare` finds in an inferred graph; return the quads added and removed."""
         with self._committing() as store:
-            delta = difference.compare_inferred(store, graph, build(store))
-            if delta is not None:
-                self._write(store, [delta], [graph], None)
-        return 0 if delta is None else len(delta.removed) + len(delta.added)
+            delta = compare(store)
+            if delta is None:
+                return 0, 0
+            self._write(store, [delta], [delta.graph], None)
+        return len(delta.added), len(delta.removed)
 
     def commit_provenance(self, patch: Patch) -> Commit:
         """Change ``graph/prov`` alone, as a commit."""

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any, Final
 
+from kg.derivations import by_difference
 from kg.derivations.protocol import Definition, Derivation, Outcome
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
@@ -14,13 +15,15 @@ from kg.text import quoted
 from loaders import derivations as of_loaders
 from loaders.dispatch import call, call_here
 
-DEFINITIONS: Final[dict[str, Definition]] = {each.name: each for each in of_loaders.DEFINITIONS}
+DEFINITIONS: Final[dict[str, Definition]] = {
+    each.name: each for each in (*of_loaders.DEFINITIONS, *by_difference.DEFINITIONS)
+}
 """All derivations, in the order in which they are computed."""
 
 
 def _open_here(kg: KnowledgeGraph) -> list[Derivation]:
     """Open the derivations that are computed in this process, never in that of the loaders."""
-    return []
+    return [*by_difference.open_inferred(kg.store)]
 
 
 def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:
@@ -32,12 +35,12 @@ def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:
 def find_differing(kg: KnowledgeGraph, most: int) -> dict[str, list[str]]:
     """Compute up to `most` graphs of each derivation again, and find those that the store has in another state.
 
-    Raises ModelError if a model that one needs is missing.
+    Inferred graphs are left out: `kg.integrity.inspection` compares them as a whole. Raises ModelError if a model that
+    one needs is missing.
     """
     differing: dict[str, list[str]] = call(kg, "find_differing", most)
-    return differing | {
-        each.definition.name: [graph.value for graph in each.find_differing(most)] for each in _open_here(kg)
-    }
+    others = (each for each in _open_here(kg) if each.definition.kind != "by difference")
+    return differing | {each.definition.name: [graph.value for graph in each.find_differing(most)] for each in others}
 
 
 def derive(kg: KnowledgeGraph, name: str | None, *, full: bool, on_progress: Progress) -> dict[str, Any]:

@@ -15,12 +15,15 @@ from tests.cli.running import answer, run
 def test_due_graphs_are_listed_and_derived(tmp_path: Path) -> None:
     data = tmp_path / "kg-data"
     answer("load", "climate", bundle.folder("fixtures") / "climate", "--data-dir", data)
-    assert answer("status", "--data-dir", data)["due"] == ["mentions (after the commit): none"]
+    names = set(answer("derive", "--data-dir", data))
+    assert names >= {"mentions", "superclass", "about", "catalog"}
+    due = answer("status", "--data-dir", data)["due"]
+    assert {each.partition(" ")[0] for each in due if each.endswith(": none")} == names
     DataDirectory(data).derivations.unlink()
-    [mentions] = answer("status", "--data-dir", data)["due"]
-    assert mentions.endswith(" never derived")
-    assert set(answer("derive", "--data-dir", data)) == {"mentions"}
-    assert answer("status", "--data-dir", data)["due"] == ["mentions (after the commit): none"]
+    lost = set(answer("status", "--data-dir", data)["due"]) - set(due)
+    assert "mentions" in {each.partition(" ")[0] for each in lost if each.endswith(" never derived")}
+    assert set(answer("derive", "--data-dir", data)) == names
+    assert answer("status", "--data-dir", data)["due"] == due
     assert answer("derive", "mentions", "--full", "--data-dir", data)["mentions"]["run"] is None
     assert run("derive", "speeches", "--data-dir", data).exit_code != 0
     assert answer("doctor", "--data-dir", data)["ok"]
