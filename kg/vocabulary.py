@@ -295,6 +295,11 @@ def iri_prefix(kind: Kind) -> str:
     return root
 
 
+def commit_iri(generation: int) -> NamedNode:
+    """Return the IRI of the commit with this generation."""
+    return mint("commit", str(generation))
+
+
 def mint_span(unit: NamedNode, start: int, end: int) -> NamedNode:
     """Return the IRI of the characters `start` to `end` (exclusive) of a text unit (RFC 5147)."""
     return NamedNode(f"{unit.value}{'&' if '#' in unit.value else '#'}char={start},{end}")

@@ -21,9 +21,8 @@ from kg.derivations.protocol import Definition, Outcome, Progress
 from kg.derivations.state import Finished, Known, Point, State
 from kg.provenance.load_records import RecordOrigin, Run
 from kg.sparql.terms import bind
-from kg.store.commits import commit_iri
 from kg.store.protocol import Describe, Store, named_node, select, term_text
-from kg.vocabulary import PROV_GRAPH
+from kg.vocabulary import PROV_GRAPH, commit_iri
 
 _COMMITS: Final = 500
 """Maximum number of commits whose graphs are looked up. After more, the hashes of all inputs are compared."""

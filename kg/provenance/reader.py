@@ -12,9 +12,8 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from kg.sparql.terms import bind
-from kg.store.commits import commit_iri
 from kg.store.protocol import Query, Result, Rows, Term, named_node, select, term_text
-from kg.vocabulary import BASE, PROV, PROV_GRAPH, RDFS, SCHEMA, SOURCED
+from kg.vocabulary import BASE, PROV, PROV_GRAPH, RDFS, SCHEMA, SOURCED, commit_iri
 
 DESCRIPTIONS: Final = """
 SELECT ?s ?p ?o WHERE { VALUES ?s { $subjects } GRAPH $prov { ?s ?p ?o } }"""

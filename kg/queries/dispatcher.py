@@ -25,11 +25,11 @@ from queue import SimpleQueue
 from typing import Any, Final, Literal, cast
 
 from kg.errors import QueryBusyError, QueryLimitError, QueryMemoryError
+from kg.processes.admission import SLICE_S, Admission, Lane, Place
 from kg.processes.child import Child, ChildGoneError, command
 from kg.processes.leases import Leases
 from kg.queries import worker as worker_process
 from kg.queries import worker_errors
-from kg.queries.admission import SLICE_S, Admission, Lane, Place
 from kg.settings import Settings
 from kg.store.protocol import Snapshot, Snapshotted, State
 from kg.store.snapshots import once

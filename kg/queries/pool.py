@@ -2,7 +2,7 @@
 
 pyoxigraph can neither stop a query nor bound its memory, so the server evaluates none itself. Each query has a worker
 of its own, with a deadline that this process enforces by killing, and a memory limit that the worker sets for itself
-(`kg.queries.worker`). A killed worker is replaced at once; no other query was in it. `kg.queries.admission` decides
+(`kg.queries.worker`). A killed worker is replaced at once; no other query was in it. `kg.processes.admission` decides
 which query runs next.
 
 A result is truncated after the rows (or triples) of its limit, and after the row with which it reaches the setting

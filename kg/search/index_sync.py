@@ -35,7 +35,7 @@ from kg.search.analyzers import is_foreign
 from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex, get_kind
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER, find_described, is_user_graph
-from kg.store.protocol import FOREIGN, Query, Store, preference, select, term_text
+from kg.store.protocol import FOREIGN, Store, preference, select, term_text
 from kg.text import HEADING_SEPARATOR, to_number
 from kg.vocabulary import (
     DCTERMS,
@@ -315,9 +315,6 @@ SELECT ?graph ?unit ?parent WHERE {
   GRAPH ?graph { ?unit schema:text ?text } OPTIONAL { GRAPH ?graph { ?unit dcterms:isPartOf ?parent } }
 }"""
 
-TEXT_UNITS: Final = """
-SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text MINUS { ?unit a kg:Summary } }"""
-
 DERIVED_VALUES: Final = """
 SELECT ?thing ?value WHERE {
   VALUES ?thing { $things } GRAPH ?graph { ?thing $property ?value } FILTER(STRSTARTS(STR(?graph), $family))
@@ -416,15 +413,6 @@ def find_differences(store: Store, search: SearchIndex) -> tuple[list[str], list
         units = _load_units(store, differing[start : start + _GRAPHS_AT_ONCE], left_out)
         missing += [graph for graph, found in units.items() if found or graph in indexed]
     return missing, [graph for graph in indexed if graph not in stored]
-
-
-def count_text_units(query: Query) -> int:
-    """Count the text units in the store; some may not be in the index yet.
-
-    `query` runs in a worker: to count over a damaged block, the engine takes memory without bound.
-    """
-    [row] = select(query, TEXT_UNITS)
-    return int(term_text(row["units"]))
 
 
 def refresh(store: Store, search: SearchIndex, graphs: Mapping[str, str], emptied: Sequence[str] = ()) -> None:

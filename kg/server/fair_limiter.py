@@ -11,7 +11,7 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 
 from kg.errors import ClientBusyError, QueryBusyError, QueryTimeoutError
-from kg.processes.fair_queue import FairQueue
+from kg.processes.admission import FairQueue
 from kg.server.loop_leases import LoopLeases
 from kg.settings import Settings
 

@@ -34,9 +34,9 @@ from kg.shacl.data_graph import DataGraph
 from kg.shacl.dependencies import Automaton, Direction, Step
 from kg.shacl.shape_model import ShapeNode
 from kg.shacl.shapes import Shapes
-from kg.store.commits import HEAD, HEAD_PROPERTIES, Removal, commit_iri, load_removal
+from kg.store.commits import HEAD, HEAD_PROPERTIES, Removal, load_removal
 from kg.store.protocol import Term
-from kg.vocabulary import KG, PROV_GRAPH, RDFS
+from kg.vocabulary import KG, PROV_GRAPH, RDFS, commit_iri
 
 MAX_QUADS: Final = 100_000
 """Most quads of a change that are analysed; after a larger change everything is validated."""

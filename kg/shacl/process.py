@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from kg.errors import QueryBusyError, QueryTimeoutError
+from kg.processes.admission import FairQueue
 from kg.processes.child import Limits, OnCancel, never, run_task
-from kg.processes.fair_queue import FairQueue
 from kg.processes.leases import Leases
 from kg.shacl import child
 

@@ -21,11 +21,11 @@ from pyoxigraph import NamedNode, QueryBoolean, RdfFormat, Store
 from kg.data_directory import DataDirectory
 from kg.files import write_file
 from kg.processes.memory import release_memory
-from kg.store.commits import Head, PreparedCommit, commit_iri
+from kg.store.commits import Head, PreparedCommit
 from kg.store.difference import build_update
 from kg.store.lock import sync_folder
 from kg.store.write_ahead_log import WriteAheadLog
-from kg.vocabulary import PROV, PROV_GRAPH, UNCOUNTED_GRAPHS
+from kg.vocabulary import PROV, PROV_GRAPH, UNCOUNTED_GRAPHS, commit_iri
 
 LEAST: Final = 20_000
 """Minimum number of quads: below it, a transaction is as fast as the table files, one for each index of the engine."""

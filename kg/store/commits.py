@@ -21,7 +21,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store
 from kg.errors import InvalidInputError
 from kg.store.difference import Delta, Statements, canonical_statements
 from kg.store.protocol import GraphChange, Patch, term_text
-from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, XSD, mint
+from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, XSD, commit_iri, mint
 
 HEAD: Final = mint("commit", "head")
 HEAD_PROPERTIES: Final = frozenset({KG.generation, KG.quadCount, KG.graphCount})
@@ -90,11 +90,6 @@ def load_counters(store: Store) -> dict[NamedNode, int]:
         for quad in store.quads_for_pattern(HEAD, None, None, PROV_GRAPH)
         if isinstance(quad.object, Literal)
     }
-
-
-def commit_iri(generation: int) -> NamedNode:
-    """Return the IRI of commit `generation`."""
-    return mint("commit", str(generation))
 
 
 def build_time() -> Literal:

@@ -29,7 +29,7 @@ from kg.errors import ConflictError
 from kg.sparql.graph_exclusion import exclude_graphs
 from kg.sparql.terms import bind
 from kg.store import difference
-from kg.store.commits import build_time, commit_iri
+from kg.store.commits import build_time
 from kg.store.difference import Delta, Statements
 from kg.store.protocol import GraphChange, Patch, Query, named_node, select
 from kg.vocabulary import (
@@ -43,6 +43,7 @@ from kg.vocabulary import (
     PROV_GRAPH,
     RDF,
     SCHEMA,
+    commit_iri,
     iri_prefix,
     mint,
     sha256,

@@ -94,14 +94,12 @@ def build_answer(result: Result, wanted: Wanted, reword: Callable[[str], str] = 
     return Answer(content, meta)
 
 
-def content_of(result: Result | dict[str, Any], reword: Callable[[str], str] = str) -> dict[str, Any]:
+def content_of(result: Result, reword: Callable[[str], str] = str) -> dict[str, Any]:
     r"""Convert a result to JSON types, without absent optional fields of the whole and without empty notes.
 
     The server's own words refer to the names that they quote by their places in ``names``, and are reworded. Fields in
-    `Result.shown` stay, as null. The document of a command is returned unchanged.
+    `Result.shown` stay, as null.
     """
-    if isinstance(result, dict):
-        return result
     names = list(result.names)
     content: dict[str, Any] = result.model_dump(mode="json", context=lambda text: reword(lift_quotations(text, names)))
     content["names"] = names

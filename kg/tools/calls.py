@@ -20,7 +20,7 @@ from kg.retrieval.reader import recording
 from kg.retrieval.results import Domain, Explain, Result, SearchFilters, Statement
 from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
 from kg.sparql.tracing import MOST_CHARACTERS, find_counts
-from kg.tools.answers import Answer, Detail, Wanted, build_answer, content_of
+from kg.tools.answers import Answer, Detail, Wanted, build_answer
 from kg.tools.arguments import PUBLIC, fit, resolve_names
 
 Kind = Literal["own", "light", "raw", "long"]
@@ -93,7 +93,8 @@ class Command:
 
     def content(self, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Validate `arguments`, call the function, and return the document that clients receive."""
-        return content_of(self.call(kg, arguments))
+        document: dict[str, Any] = self.call(kg, arguments)
+        return document
 
     def _check(self, arguments: Mapping[str, Any], describe: DescribeInvalid | None = None) -> BaseModel:
         try:

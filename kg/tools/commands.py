@@ -21,7 +21,8 @@ from kg.integrity.inspection import Problem
 from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, wait_for_embeddings
 from kg.retrieval.results import DatasetCheck
-from kg.search.index_sync import count_text_units, repair_index
+from kg.search.index_sync import repair_index
+from kg.store.protocol import select, term_text
 from kg.tools import derivations
 from kg.tools.calls import Command
 from kg.tools.catalog.health import find_problems
@@ -35,6 +36,9 @@ from loaders.dispatch import call
 
 Document = dict[str, Any]
 
+TEXT_UNITS: Final = """
+SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text MINUS { ?unit a kg:Summary } }"""
+"""Some may not be in the index yet."""
 SAMPLE: Final = 20
 """Graphs of each derivation that `doctor` computes again."""
 WATCH_S: Final = 30.0
@@ -50,7 +54,9 @@ def store_status(kg: KnowledgeGraph) -> Document:
     text_units: int | None = None
     due: list[str] = []
     try:
-        text_units = count_text_units(lambda query: kg.query(query, all_graphs=True).result)
+        # In a worker: to count over a damaged block, the engine takes memory without bound.
+        [counts] = select(lambda query: kg.query(query, all_graphs=True).result, TEXT_UNITS)
+        text_units = int(term_text(counts["units"]))
     except (QueryLimitError, StoreError) as error:
         problems.append(f"The texts cannot be counted, perhaps because a file is damaged (see `kg doctor`): {error}")
     else:  # the queries of derivations run in this process, which a damaged block would fill

@@ -13,8 +13,8 @@ import pytest
 from pyoxigraph import Literal
 
 from kg.errors import QueryLimitError, QueryMemoryError
+from kg.processes.admission import SLICE_S
 from kg.processes.child import ChildGoneError
-from kg.queries.admission import SLICE_S
 from kg.queries.dispatcher import RunningQuery, Ticket
 from kg.queries.pool import Cancellation, QueryPool
 from kg.settings import Settings
@@ -40,7 +40,7 @@ def test_six_runaways_of_one_client_leave_room_for_its_short_queries(
     """They run and wait until they are cancelled: what is answered meanwhile waited for none of them to end."""
     slice_s = 1.0  # longer than a short query may take on a busy machine
     monkeypatch.setattr("kg.queries.dispatcher.SLICE_S", slice_s)
-    monkeypatch.setattr("kg.queries.admission.SLICE_S", slice_s)
+    monkeypatch.setattr("kg.processes.admission.SLICE_S", slice_s)
     settings = Settings(query_workers=2, query_long_workers=2, query_timeout_s=100)
     cancellations = [Cancellation() for _ in range(6)]
     reasons: list[str] = []

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from kg.errors import QueryBusyError
+from kg.processes.admission import Admission
 from kg.processes.child import ChildGoneError
 from kg.processes.leases import SLACK_S
-from kg.queries.admission import Admission
 from kg.queries.dispatcher import _PREPARING_S, Dispatcher, Ticket
 from kg.settings import Settings
 from kg.store.protocol import Snapshot

@@ -26,7 +26,7 @@ from kg.ontology import load_declared_terms, load_used_vocabulary
 from kg.provenance.superclasses import get_subclasses
 from kg.shacl.incremental import get_generation, load_touched_graphs
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
-from kg.store.commits import HEAD, commit_iri, get_commit_time
+from kg.store.commits import HEAD, get_commit_time
 from kg.store.protocol import Term
 from kg.vocabulary import (
     ABOUT_GRAPH,
@@ -40,6 +40,7 @@ from kg.vocabulary import (
     SHAPES_GRAPH,
     SUPERCLASS_GRAPH,
     TBOX_GRAPH,
+    commit_iri,
 )
 
 log = logging.getLogger(__name__)

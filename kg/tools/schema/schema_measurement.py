@@ -25,7 +25,6 @@ from kg.ontology import load_declared_terms, load_used_vocabulary
 from kg.queries.pool import Cancellation
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
 from kg.sparql.terms import bind
-from kg.store.commits import commit_iri
 from kg.store.protocol import Rows, Snapshot, Term, select, term_text
 from kg.tools.schema.schema_counts import (
     FAMILY,
@@ -36,7 +35,7 @@ from kg.tools.schema.schema_counts import (
     to_text,
     update_counts,
 )
-from kg.vocabulary import KG, PROV_GRAPH, RDF
+from kg.vocabulary import KG, PROV_GRAPH, RDF, commit_iri
 
 log = logging.getLogger(__name__)
 

@@ -19,11 +19,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms
 from kg.settings import Settings
 from kg.sparql.measured_schema import Schema
-from kg.store.commits import commit_iri
 from kg.tools.schema import schema_measurement
 from kg.tools.schema.schema_counts import get_family
 from kg.tools.schema.schema_measurement import get_schema, measure_schema, measuring
-from kg.vocabulary import BASE, DCTERMS, KG, PROV, PROV_GRAPH, RDF, SCHEMA, XSD, mint
+from kg.vocabulary import BASE, DCTERMS, KG, PROV, PROV_GRAPH, RDF, SCHEMA, XSD, commit_iri, mint
 from tests.examples import dear
 from tests.tools.made_up import DirectPool, MemoryStore, WordIndex
 from tests.waiting import HANG_S, until
