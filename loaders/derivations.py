@@ -11,14 +11,25 @@ from kg.derivations.protocol import Definition, Derivation, Outcome
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
-from loaders.files.graph import ENTITIES, open_entities
-from loaders.mentions.graph import MENTIONS, open_mentions
+from loaders.citations.graph import CITATIONS, has_texts, open_citations
+from loaders.files.graph import ENTITIES, LINKS, open_entities, open_links
+from loaders.mentions.graph import ALIGNMENTS, MENTIONS, open_alignments, open_mentions
+
+
+def _open_citations(kg: KnowledgeGraph, state: State) -> Derivation | None:
+    if state.load(CITATIONS.name) is None and not has_texts(kg.store):
+        return None
+    return open_citations(kg.store, state, kg.settings.data_dir)
+
 
 _OPENERS: Final[Mapping[str, tuple[Definition, Callable[[KnowledgeGraph, State], Derivation | None]]]] = {
     definition.name: (definition, opener)
     for definition, opener in (
+        (CITATIONS, _open_citations),
         (MENTIONS, open_mentions),
+        (ALIGNMENTS, open_alignments),
         (ENTITIES, open_entities),
+        (LINKS, open_links),
     )
 }
 DEFINITIONS: Final = [definition for definition, _ in _OPENERS.values()]

@@ -19,7 +19,8 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.derivations.protocol import Definition, Outcome, Progress
 from kg.derivations.state import Finished, Known, Point, State
-from kg.provenance.load_records import RecordOrigin, Run
+from kg.provenance.load_records import Derived, RecordOrigin, Run
+from kg.provenance.promotion import build_load_patch
 from kg.sparql.terms import bind
 from kg.store.protocol import Describe, Store, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, commit_iri
@@ -29,7 +30,6 @@ _COMMITS: Final = 500
 _FEW_COMMITS: Final = 50
 """Commits that touched no input are looked up again by the next run, which is faster than to record them."""
 _AT_ONCE: Final = 200
-_NEVER: Final = "never derived"
 _MOST_NAMED: Final = 2_000
 """Maximum number of graphs whose hashes are looked up by name."""
 
@@ -49,6 +49,7 @@ SELECT ?graph ?hash WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph kg:co
 
 Table = TypeVar("Table")
 Part = TypeVar("Part")
+Computation = TypeVar("Computation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,13 @@ class AfterCommit(Protocol[Table, Part]):
     def get_output(self, source: NamedNode) -> NamedNode:
         """Return the name of the output of an input."""
 
-    def load_table(self, saved: bytes | None, since: int) -> tuple[Table | None, Table]:
-        """Load the table that was saved at generation `since`, None if none was, and the current one."""
+    def load_table(
+        self, saved: bytes | None, since: int, touched: Collection[NamedNode] | None
+    ) -> tuple[Table | None, Table]:
+        """Load the table that was saved at generation `since`, None if none was, and the current one.
+
+        `touched` are the graphs that commits have touched since, None if that is not known.
+        """
 
     def save_table(self, table: Table) -> bytes:
         """Write a table for `load_table`."""
@@ -93,6 +99,20 @@ class AfterCommit(Protocol[Table, Part]):
         """Return the run that commits a batch, and its patch. Graphs that the outputs share can be added."""
 
 
+class Whole(Protocol):
+    """A derivation after the commit whose outputs follow from all inputs together, such as links between all."""
+
+    def compute(self, before: bytes | None, touched: Collection[NamedNode]) -> tuple[Derived, bytes]:
+        """Compute the outputs, and summarize the inputs for the next run.
+
+        With the summary of the last run, outputs that are as they were then can be left out; `touched` are the inputs
+        that commits have touched since. Outputs that the store has and that no longer follow are empty.
+        """
+
+    def prepare(self, made: Derived) -> Run:
+        """Return the run that commits these outputs. What follows from them may be updated before."""
+
+
 @dataclass(slots=True)
 class Due(Generic[Table, Part]):
     """Due inputs with the hash of their content, those that the store no longer has, and the table."""
@@ -103,10 +123,10 @@ class Due(Generic[Table, Part]):
     parts: Mapping[NamedNode, Part | None] = field(default_factory=dict)
 
 
-class Engine(Generic[Table, Part]):
-    """A derivation of a store after the commit.
+class Opened(Generic[Computation]):
+    """A derivation of a store. `build` imports its computation.
 
-    `build` imports its computation. `find_others` describes the other inputs of all outputs, such as installed models.
+    `find_others` describes the other inputs of all outputs, such as installed models.
     """
 
     def __init__(
@@ -114,7 +134,7 @@ class Engine(Generic[Table, Part]):
         store: Store,
         state: State,
         definition: Definition,
-        build: Callable[[], AfterCommit[Table, Part]],
+        build: Callable[[], Computation],
         find_others: Callable[[], str] = str,
     ) -> None:
         self.definition: Final = definition
@@ -124,12 +144,95 @@ class Engine(Generic[Table, Part]):
         self._find_others: Final = find_others
 
     @cached_property
-    def _derivation(self) -> AfterCommit[Table, Part]:
+    def _derivation(self) -> Computation:
         return self._build()
+
+    def count_due(self) -> Counter[str]:
+        """Count the due inputs by reason, without those that a change of the table makes due, and record nothing."""
+        known, reason = self.load_known()
+        if known is None:
+            return +Counter({reason: len(load_hashes(self._store, self.definition.reads))})
+        return Counter(self._explain_due(self.find_touched(known)).values())
+
+    def _explain_due(self, touched: Collection[NamedNode] | None) -> Mapping[NamedNode, str]:
+        """Find why inputs are due, if commits have touched these, None: perhaps all."""
+        if touched is None:
+            touched = load_hashes(self._store, self.definition.reads)
+        return dict.fromkeys(touched, "changed")
+
+    def load_known(self) -> tuple[Known | None, str]:
+        """Load the last run of this version on this state of the store; None, with the reason, if there is none."""
+        known = self._state.load(self.definition.name)
+        if known is None:
+            return None, "never derived"
+        if known.version != self._version:
+            return None, "new version"
+        if read_time(self._store, known.latest.generation) != known.latest.committed:
+            return None, "another state of the store"  # as after the restoration of a backup
+        return known, ""
 
     @property
     def _version(self) -> str:
         return f"{self.definition.version} {self._find_others()}".strip()
+
+    def is_current(self) -> bool:
+        """Whether commits have touched no input since the last run."""
+        known, _ = self.load_known()
+        return known is not None and self.find_touched(known) == set()
+
+    def find_touched(self, known: Known) -> set[NamedNode] | None:
+        """Find the inputs that commits since the last run have touched; None if that is not known."""
+        return self.select_inputs(find_touched(self._store, known.generation, self._store.statistics().generation))
+
+    def select_inputs(self, graphs: Collection[NamedNode] | None) -> set[NamedNode] | None:
+        """Select the inputs among graphs."""
+        reads = tuple(self.definition.reads)
+        return None if graphs is None else {graph for graph in graphs if graph.value.startswith(reads)}
+
+    def save(self, generation: int, compared: bytes) -> None:
+        """Record a run that knows the changes of the store up to a generation."""
+        known = Known(self._version, generation, compared, read_point(self._store))
+        self._state.save(self.definition.name, known)
+
+
+class WholeEngine(Opened[Whole]):
+    """A derivation of one whole."""
+
+    def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
+        """Compute the outputs again if commits have touched inputs since the last run, or all outputs."""
+        generation = self._store.statistics().generation
+        known, _ = self.load_known()
+        touched = None if known is None or full else self.find_touched(known)
+        outcome = Outcome()
+        if known is not None and touched == set() and generation - known.generation <= _FEW_COMMITS:
+            return outcome
+        before = None if known is None or touched is None else known.compared
+        made, compared = self._derivation.compute(before, touched or ())
+        if made or compared != before:
+            outcome.graphs = len(made)
+            run = self._derivation.prepare(made)
+            replace = {graph: made[graph][0] for graph in self._select_differing(made)}
+            origins = {graph: made[graph][1] for graph in replace}
+            if replace:
+                outcome.add(run, self._store.commit(replace, build_load_patch(run, self._store, replace, origins)))
+        self.save(generation, compared)
+        return outcome
+
+    def find_differing(self, most: int) -> list[NamedNode]:
+        """Compute all outputs again, and find up to `most` that the store has in another state.
+
+        Nothing is compared if commits have touched inputs since the last run.
+        """
+        if not self.is_current():
+            return []
+        return list(islice(self._select_differing(self._derivation.compute(None, ())[0]), most))
+
+    def _select_differing(self, made: Derived) -> Iterator[NamedNode]:
+        return (graph for graph, (quads, _) in made.items() if set(quads) != set(self._store.graph(graph)))
+
+
+class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
+    """A derivation of a store after the commit."""
 
     def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
         """Compute the due outputs, or all outputs."""
@@ -139,12 +242,12 @@ class Engine(Generic[Table, Part]):
         """Find and record the due inputs; with `full`, all."""
         derivation, state = self._derivation, self._state
         point = read_point(self._store)
-        known = state.load(self.definition.name)
-        reason = "asked for" if full else _find_reason(self._store, known, self._version)
-        if known is None or reason is not None:
-            return self._begin(reason or _NEVER, point)
-        before, table = derivation.load_table(known.compared, known.generation)
-        touched = find_touched(self._store, self.definition.reads, known.generation, point.generation)
+        known, reason = self.load_known()
+        if known is None or full:
+            return self._begin(reason or "asked for", point)
+        graphs = find_touched(self._store, known.generation, point.generation)
+        before, table = derivation.load_table(known.compared, known.generation, graphs)
+        touched = self.select_inputs(graphs)
         parts: Mapping[NamedNode, Part | None] = {}
         with state.writing():
             current, changes = self._find_changes(touched)
@@ -159,15 +262,8 @@ class Engine(Generic[Table, Part]):
                 state.save(self.definition.name, Known(self._version, point.generation, compared, point))
         return self._load_due(table, parts, current)
 
-    def count_due(self) -> Counter[str]:
-        """Count the due inputs by reason, without those that a change of the table makes due, and record nothing."""
-        name, reads = self.definition.name, self.definition.reads
-        known = self._state.load(name)
-        reason = _find_reason(self._store, known, self._version)
-        if known is None or reason is not None:
-            return +Counter({reason or _NEVER: len(load_hashes(self._store, reads))})
-        touched = find_touched(self._store, reads, known.generation, self._store.statistics().generation)
-        return Counter({**self._state.load_due(name), **self._find_changes(touched)[1]}.values())
+    def _explain_due(self, touched: Collection[NamedNode] | None) -> Mapping[NamedNode, str]:
+        return {**self._state.load_due(self.definition.name), **self._find_changes(touched)[1]}
 
     def find_differing(self, most: int) -> list[NamedNode]:
         """Compute up to `most` outputs again, chosen by chance, and find those that the store has in another state.
@@ -175,10 +271,12 @@ class Engine(Generic[Table, Part]):
         Inputs that are due, or that commits have touched since the last run, are not compared.
         """
         derivation, store = self._derivation, self._store
-        known = load_known(store, self._state, self.definition.name, self._version)
+        known, _ = self.load_known()
         if known is None:
             return []
-        before, table = derivation.load_table(known.compared, known.generation)
+        before, table = derivation.load_table(
+            known.compared, known.generation, find_touched(store, known.generation, store.statistics().generation)
+        )
         stored = self._state.load_sample(self.definition.name, most) if before == table else {}
         current = load_hashes(store, self.definition.reads, stored)
         sample = {graph: None for graph, digest in stored.items() if current.get(graph) == digest}
@@ -206,7 +304,7 @@ class Engine(Generic[Table, Part]):
     def _begin(self, reason: str, point: Point) -> Due[Table, Part]:
         """Record that everything is due. Outputs whose input is gone, perhaps before there was a state, are removed."""
         derivation, state = self._derivation, self._state
-        _, table = derivation.load_table(None, 0)
+        _, table = derivation.load_table(None, 0, None)
         inputs = load_hashes(self._store, self.definition.reads)
         right = {derivation.get_output(graph) for graph in inputs}
         orphans = [graph for graph in load_hashes(self._store, [self.definition.writes]) if graph not in right]
@@ -283,33 +381,7 @@ class Engine(Generic[Table, Part]):
     ) -> None:
         run, describe = self._derivation.describe(replace, origins, table)
         commit = self._store.commit(replace, describe)
-        if any(change.content_sha256 is not None for change in commit.changes):
-            outcome.run = run.iri.value
-        outcome.added += commit.added
-        outcome.removed += commit.removed
-
-
-def load_known(store: Store, state: State, name: str, version: str) -> Known | None:
-    """Load the last run of a derivation of this version on this state of the store; None if there is none."""
-    known = state.load(name)
-    return None if _find_reason(store, known, version) else known
-
-
-def _find_reason(store: Store, known: Known | None, version: str) -> str | None:
-    """Find the reason why everything is due, None if it is not."""
-    if known is None:
-        return _NEVER
-    if known.version != version:
-        return "new version"
-    if read_time(store, known.latest.generation) != known.latest.committed:
-        return "another state of the store"  # as after the restoration of a backup
-    return None
-
-
-def finish(store: Store, state: State, name: str, version: str, digest: bytes) -> None:
-    """Record that the outputs of a derivation of one whole follow from inputs with this digest."""
-    point = read_point(store)
-    state.save(name, Known(version, point.generation, digest, point))
+        outcome.add(run, commit)
 
 
 def read_point(store: Store) -> Point:
@@ -324,8 +396,8 @@ def read_time(store: Store, generation: int) -> str:
     return next((term_text(row["time"]) for row in rows), "")
 
 
-def find_touched(store: Store, reads: Sequence[str], since: int, until: int) -> set[NamedNode] | None:
-    """Find the graphs whose names begin as `reads` that commits after `since` touched; None if that is not known."""
+def find_touched(store: Store, since: int, until: int) -> set[NamedNode] | None:
+    """Find the graphs that commits after `since` touched; None if that is not known."""
     if until - since > _COMMITS or until < since:
         return None
     commits = [commit_iri(number) for number in range(since + 1, until + 1)]
@@ -334,7 +406,7 @@ def find_touched(store: Store, reads: Sequence[str], since: int, until: int) -> 
     found = select(store.query, bind(TOUCHED, prov=PROV_GRAPH, commits=commits)).rows
     if len({commit for commit, _ in found}) < len(commits):
         return None
-    return {graph for _, graph in found if isinstance(graph, NamedNode) and graph.value.startswith(tuple(reads))}
+    return {graph for _, graph in found if isinstance(graph, NamedNode)}
 
 
 def load_hashes(

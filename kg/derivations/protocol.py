@@ -9,6 +9,9 @@ from typing import Literal, Protocol
 
 from pyoxigraph import NamedNode
 
+from kg.provenance.load_records import Run
+from kg.store.protocol import Commit
+
 Progress = Callable[[int, int | None, str], None]
 
 Kind = Literal["with the record", "by difference", "after the commit", "aggregate"]
@@ -41,6 +44,13 @@ class Outcome:
     graphs: int = 0
     added: int = 0
     removed: int = 0
+
+    def add(self, run: Run, commit: Commit) -> None:
+        """Add a commit of a run."""
+        if any(change.content_sha256 is not None for change in commit.changes):
+            self.run = run.iri.value
+        self.added += commit.added
+        self.removed += commit.removed
 
 
 class Derivation(Protocol):

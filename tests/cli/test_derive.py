@@ -16,7 +16,7 @@ def test_due_graphs_are_listed_and_derived(tmp_path: Path) -> None:
     data = tmp_path / "kg-data"
     answer("load", "climate", bundle.folder("fixtures") / "climate", "--data-dir", data)
     names = set(answer("derive", "--data-dir", data))
-    assert names >= {"mentions", "superclass", "about", "catalog"}
+    assert names >= {"citations", "mentions", "alignments", "superclass", "about", "catalog"}
     due = answer("status", "--data-dir", data)["due"]
     assert {each.partition(" ")[0] for each in due if each.endswith(": none")} == names
     DataDirectory(data).derivations.unlink()

@@ -11,29 +11,28 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import sample
 from typing import Final
 from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import find_touched, finish, load_hashes, load_known
+from kg.derivations.protocol import Outcome, Progress
 from kg.derivations.state import State
 from kg.provenance import promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
-from kg.vocabulary import CITATIONS, DCTERMS, PROV_GRAPH, SOURCED, iri_prefix, mint
+from kg.vocabulary import DCTERMS, PROV_GRAPH, SOURCED, iri_prefix, mint
 from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames, find_needle, is_distinctive
+from loaders.citations.graph import CITATIONS, FAMILY_GRAPHS, HAS_TEXT, has_texts, open_citations
 from loaders.citations.graph.family_laws import FamilyLaws
 from loaders.citations.graph.texts import Record, derive_citations
 
-NAME: Final = "citations"
-VERSION: Final = "4"
-"""A new version of the scanner searches all texts again after the next load."""
 BATCH_QUADS: Final = 50_000
 NEEDLES: Final = 500
 """Maximum changed titles for a search by words. Beyond it all texts are read."""
@@ -51,14 +50,7 @@ WITH_DOCUMENTS: Final = """
 SELECT DISTINCT ?family WHERE { GRAPH ?graph { ?document eli:is_member_of ?family }
   FILTER(STRSTARTS(STR(?graph), $sources)) }"""
 
-_HAS_TEXT: Final = """{
-  GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $sources))
-  FILTER EXISTS { GRAPH ?graph { ?unit schema:text ?text } }
-}"""
-
-ANY_TEXT: Final = f"ASK {_HAS_TEXT}"
-
-WITH_TEXT: Final = f"SELECT ?graph WHERE {_HAS_TEXT}"
+WITH_TEXT: Final = f"SELECT ?graph WHERE {HAS_TEXT}"
 """The graphs of records with texts: one look into each. Reading a million texts takes twelve times as long."""
 
 HOLDING: Final = """
@@ -67,8 +59,6 @@ SELECT ?graph ?text WHERE {
 }"""
 
 EXISTS: Final = "ASK { GRAPH $graph { ?subject ?property ?value } }"
-
-ANY_MEMBER: Final = "ASK { VALUES ?graph { $graphs } GRAPH ?graph { ?document eli:is_member_of ?family } }"
 
 TEXTS: Final = """
 SELECT ?graph ?text WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?unit schema:text ?text } }"""
@@ -80,11 +70,9 @@ SELECT DISTINCT ?graph WHERE {
 
 _AT_ONCE: Final = 500
 _PLACES: Final = iri_prefix("place")
-_FAMILY_GRAPHS: Final = mint("graph", "ref", "family").value + "/"
 
 Families = Mapping[str, tuple[str, tuple[str, ...]]]
 """Title and jurisdictions of each family, by IRI."""
-Report = Callable[[int, int | None, str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +92,14 @@ class Settled:
     def load(cls, data_dir: Path, store: Store) -> Settled:
         """Load the state of the last update; of a store without texts and families it is complete."""
         with State(data_dir) as state:
-            known = load_known(store, state, NAME, VERSION)
+            engine = open_citations(store, state, data_dir)
+            known, _ = engine.load_known()
+            changing = known is not None and engine.find_touched(known) != set()
         if known is not None:
             said = json.loads(known.compared)
             families = {family: (title, tuple(keys)) for family, title, keys in said["families"]}
-            return cls(families, said["titled"], changing=_may_have_changed_families(store, known.generation))
-        empty = not store.query(bind(ANY_TEXT, prov=PROV_GRAPH, sources=Literal(SOURCED)))
+            return cls(families, said["titled"], changing=changing)
+        empty = not has_texts(store)
         # With families but no texts, the known families are lost: the texts of this load are searched again after it.
         return cls(complete=empty and not load_families(store), empty=empty)
 
@@ -120,24 +110,7 @@ class Settled:
             "titled": {law: list(families) for law, families in self.titled.items()},
         }
         with State(data_dir) as state:
-            finish(store, state, NAME, VERSION, json.dumps(said).encode())
-
-
-def _may_have_changed_families(store: Store, since: int) -> bool:
-    """Whether a commit after a generation may have added, changed or removed a family: a load that was killed then."""
-    touched = find_touched(store, (SOURCED, _FAMILY_GRAPHS), since, store.statistics().generation)
-    if not touched:
-        return touched is None
-    graphs = sorted(touched, key=str)
-    is_gone = touched - load_hashes(store, (SOURCED, _FAMILY_GRAPHS), touched).keys()
-    return (
-        bool(is_gone)
-        or any(graph.value.startswith(_FAMILY_GRAPHS) for graph in graphs)
-        or any(
-            bool(store.query(bind(ANY_MEMBER, graphs=graphs[start : start + _AT_ONCE])))
-            for start in range(0, len(graphs), _AT_ONCE)
-        )
-    )
+            open_citations(store, state, data_dir).save(store.statistics().generation, json.dumps(said).encode())
 
 
 def load_families(store: Store) -> Families:
@@ -166,12 +139,13 @@ def load_text_graphs(store: Store) -> list[NamedNode]:
 
 
 class Citations:
-    """The citations of a store, for one load."""
+    """The citations of a store, for one load; with `full`, all texts are searched after it."""
 
-    def __init__(self, data_dir: Path, store: Store) -> None:
+    def __init__(self, data_dir: Path, store: Store, full: bool = False) -> None:
         self._data_dir: Final = data_dir
         self._store: Final = store
-        self._settled: Final = Settled.load(data_dir, store)
+        settled = Settled.load(data_dir, store)
+        self._settled: Final = replace(settled, complete=False) if full else settled
         self._families: dict[str, tuple[str, tuple[str, ...]]] = dict(self._settled.families)
         """The families as far as known: those before this load, and those in its commits so far."""
         self._names = FamilyNames(self._families)
@@ -214,7 +188,7 @@ class Citations:
         titles = {
             quad.subject.value: quad.object.value
             for graph, quads in replace.items()
-            if graph.value.startswith(_FAMILY_GRAPHS)
+            if graph.value.startswith(FAMILY_GRAPHS)
             for quad in quads
             if quad.predicate == DCTERMS.title
             and isinstance(quad.subject, NamedNode)
@@ -238,12 +212,12 @@ class Citations:
             self._families |= changed
             self._names = FamilyNames(self._families)
 
-    def refresh(self, on_progress: Report | None = None) -> int:
-        """Redo the records whose citations may differ with the current families. Returns their number."""
-        store, before = self._store, self._settled
+    def refresh(self, on_progress: Progress | None = None) -> Outcome:
+        """Redo the records whose citations may differ with the current families."""
+        store, before, outcome = self._store, self._settled, Outcome()
         if before.complete and not self._changes_families:
             before.save(self._data_dir, store)
-            return 0
+            return outcome
         families = self._families if self._knows_families else load_families(store)
         if not before.complete:
             graphs = load_text_graphs(store)
@@ -254,11 +228,22 @@ class Citations:
         else:
             graphs = self._find_affected(before.families, families)
         if graphs:
-            _redo(store, graphs, FamilyNames(families), on_progress)
+            _redo(store, graphs, FamilyNames(families), outcome, on_progress)
         if before.changing or not before.complete:
-            _redo_laws(store, self._laws, families)
+            _redo_laws(store, self._laws, families, outcome)
         Settled(families, self._laws.get_titled()).save(self._data_dir, store)
-        return len(graphs)
+        return outcome
+
+    def find_differing(self, most: int) -> list[NamedNode]:
+        """Find the citations of up to `most` records again; return the graphs that the store has in another state."""
+        graphs = load_text_graphs(self._store)
+        records = {graph: Record.of(self._store.graph(graph)) for graph in sample(graphs, min(most, len(graphs)))}
+        made = derive_citations(self._store, records, self._names)
+        return [
+            graph
+            for graph, (quads, _) in made.items()
+            if graph.value.startswith(CITATIONS.writes) and set(quads) != set(self._store.graph(graph))
+        ]
 
     def _find_unsearched(self) -> list[NamedNode]:
         """Find the records with the title of a family that this load added or changed after they were searched."""
@@ -287,8 +272,8 @@ class Citations:
         found: set[NamedNode] = set()
         for start in range(0, len(changed), _AT_ONCE):
             part = [NamedNode(family) for family in changed[start : start + _AT_ONCE]]
-            for row in select(store.query, bind(WITH_FAMILY, families=part, prefix=Literal(CITATIONS))):
-                found.add(NamedNode(SOURCED + named_node(row["graph"]).value.removeprefix(CITATIONS)))
+            for row in select(store.query, bind(WITH_FAMILY, families=part, prefix=Literal(CITATIONS.writes))):
+                found.add(NamedNode(SOURCED + named_node(row["graph"]).value.removeprefix(CITATIONS.writes)))
         said = {table[family][0] for table in (before, after) for family in changed if family in table}
         titles = {" ".join(title.split()) for title in said if is_distinctive(title)}
         if titles:
@@ -320,28 +305,32 @@ def _keys_of(places: Iterable[str]) -> set[str]:
     return {key for code in codes if (key := jurisdictions.key_of(code)) is not None}
 
 
-def _redo_laws(store: Store, laws: FamilyLaws, families: Families) -> None:
+def _commit(store: Store, made: Derived, outcome: Outcome, run: Run) -> None:
+    """Commit graphs that were found again."""
+    replace = {graph: quads for graph, (quads, _) in made.items()}
+    origins = {graph: origin for graph, (_, origin) in made.items()}
+    outcome.add(run, store.commit(replace, promotion.build_load_patch(run, store, replace, origins)))
+
+
+def _redo_laws(store: Store, laws: FamilyLaws, families: Families, outcome: Outcome) -> None:
     """Find the laws that families are again, and commit them."""
     made = laws.derive({}, {}, {}, map(NamedNode, families))
     if made:
-        run = Run(Agent("loaders.citations", VERSION), {"families": "all"})
-        batch = {graph: quads for graph, (quads, _) in made.items()}
-        origins = {graph: origin for graph, (_, origin) in made.items()}
-        store.commit(batch, promotion.build_load_patch(run, store, batch, origins))
+        _commit(store, made, outcome, Run(Agent("loaders.citations", CITATIONS.version), {"families": "all"}))
 
 
-def _redo(store: Store, graphs: Sequence[NamedNode], names: FamilyNames, on_progress: Report | None) -> None:
+def _redo(
+    store: Store, graphs: Sequence[NamedNode], names: FamilyNames, outcome: Outcome, on_progress: Progress | None
+) -> None:
     """Find the citations of stored records again, and commit them in batches."""
-    run = Run(Agent("loaders.citations", VERSION), {"families": "all"})
-    batch: dict[NamedNode, Sequence[Quad]] = {}
-    origins: dict[NamedNode, RecordOrigin] = {}
+    run = Run(Agent("loaders.citations", CITATIONS.version), {"families": "all"})
+    batch: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     for done, graph in enumerate(graphs, start=1):
-        for made, (quads, origin) in derive_citations(store, {graph: Record.of(store.graph(graph))}, names).items():
-            if made not in batch:
-                batch[made], origins[made] = quads, origin
-        size = sum(map(len, batch.values()))
-        if size >= BATCH_QUADS or (done == len(graphs) and batch):
-            store.commit(batch, promotion.build_load_patch(run, store, batch, origins))
-            batch, origins = {}, {}
+        for made, found in derive_citations(store, {graph: Record.of(store.graph(graph))}, names).items():
+            batch.setdefault(made, found)
+        outcome.graphs += 1
+        if batch and (done == len(graphs) or sum(len(quads) for quads, _ in batch.values()) >= BATCH_QUADS):
+            _commit(store, batch, outcome, run)
+            batch = {}
         if on_progress is not None:
             on_progress(done, len(graphs), "finding citations")

@@ -52,8 +52,7 @@ from loaders.files.extraction.entity_model import (
     to_name,
 )
 from loaders.files.extraction.language_pipeline import describe_pipeline, load_pipeline
-from loaders.files.graph import ENTITIES, open_entities
-from loaders.files.graph.entity_links import update_links
+from loaders.files.graph import ENTITIES, open_entities, open_links
 from loaders.files.graph.gazetteers import Gazetteers, find_affected, get_collection
 from loaders.files.loader import GRAPHS
 from loaders.mentions.graph_words import filter_of
@@ -112,8 +111,6 @@ EXISTS: Final = "ASK { GRAPH $graph { ?node kg:object ?entity } }"
 
 MENTIONED_IN: Final = """
 SELECT DISTINCT ?entity WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?mention kg:object ?entity } }"""
-
-ANY: Final = "ASK { ?entity a kg:Entity }"
 
 NAMES: Final = """
 SELECT ?entity ?name WHERE { VALUES ?entity { $entities } ?entity skos:prefLabel|skos:altLabel ?name }"""
@@ -419,17 +416,17 @@ def refresh(
                 wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
                 due.hashes = {graph: digest for graph, digest in due.hashes.items() if graph in wanted}
             report.run = engine.run(due, on_progress).run
-        if link and report.is_done:
-            update_links(kg, state)
+        if link and report.is_done and (links := open_links(kg, state)) is not None:
+            links.derive()
     report.seconds = time.perf_counter() - started
     return report
 
 
 def renew_links(kg: KnowledgeGraph, on_progress: Progress | None = None) -> None:
     """Link the entities of files to the concepts, people, places and laws that another load has added or changed."""
-    if kg.store.query(ANY):
-        with State(kg.settings.data_dir) as state:
-            update_links(kg, state, outside=True)
+    with State(kg.settings.data_dir) as state:
+        if (links := open_links(kg, state)) is not None:
+            links.derive()
 
 
 class Entities:
@@ -459,10 +456,12 @@ class Entities:
         """Return the graph of the entities of a file."""
         return get_entity_graph(source)
 
-    def load_table(self, saved: bytes | None, since: int) -> tuple[Gazetteers | None, Gazetteers]:
+    def load_table(
+        self, saved: bytes | None, since: int, touched: Collection[NamedNode] | None
+    ) -> tuple[Gazetteers | None, Gazetteers]:
         """Load the gazetteers of the last run, and the current ones."""
         before = None if saved is None else Gazetteers.load_saved(saved)
-        if before is not None and before.is_current(self.store, self.settings, since):
+        if before is not None and before.is_current(self.settings, touched):
             return before, before
         return before, Gazetteers.load(self.store, self.settings)
 

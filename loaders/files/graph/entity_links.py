@@ -22,20 +22,16 @@ from pyoxigraph import Literal, NamedNode, Quad
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.fuzz import ratio
 
-from kg.derivations.engine import load_known, read_point
-from kg.derivations.state import Known, State
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import promotion
-from kg.provenance.load_records import Agent, RecordOrigin, Run
+from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, named_node, select, term_text
-from kg.vocabulary import ENTITIES, KG, RDF, iri_prefix, mint_claim, mint_span, sha256
+from kg.vocabulary import CITATIONS, EXTRACTED, KG, RDF, iri_prefix, mint, mint_claim, mint_span, sha256
 from kg.words import stems
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
 from loaders.files.extraction.entity_model import normalize_name
+from loaders.files.graph import ENTITIES, LINKS
 
-NAME: Final = "links"
-VERSION: Final = "2"
 THRESHOLD: Final = 0.72
 """Least score of a link that is an edge."""
 LISTED: Final = 0.6
@@ -48,8 +44,10 @@ of names (F1 with types 0.80, without 0.96 on the pages held out)."""
 LEAST_SHARED: Final = 0.6
 """Least share of words that the names of two candidates have in common."""
 
-_LINKS: Final = f"{ENTITIES}links/"
-_FILES: Final = f"{ENTITIES}files/"
+_LINKS: Final = LINKS.writes
+_FILES: Final = ENTITIES.writes
+_INSIDE: Final = (*ENTITIES.reads, _FILES, f"{mint('graph', 'ref', 'entity').value}/", f"{CITATIONS}files/")
+"""How the names of the graphs begin whose changes may concern any link."""
 _ENTITY: Final = iri_prefix("entity")
 _AT_ONCE: Final = 200
 _COMMON: Final = 50
@@ -220,80 +218,68 @@ def compare_names(one: Linked, other: Linked) -> float:
     return max((ratio(a.casefold(), b.casefold()) / 100 for a in one.names for b in other.names), default=0.0)
 
 
-def update_links(kg: KnowledgeGraph, state: State, *, outside: bool = False) -> None:
-    """Compute all links again if the store has changed since that was done.
+class Links:
+    """The derivation of links from the entities of files, and from the names of other domains."""
 
-    With `outside`, only those of the entities whose candidates outside of the files have changed.
-    """
-    known = load_known(kg.store, state, NAME, VERSION)
-    if outside:
-        before = {} if known is None else json.loads(known.compared)
-        hashes = refresh_links(kg, before)
-        generation = -1 if known is None else known.generation  # the next update of all links is due
-        if hashes == before:
-            return
-    else:
-        if known is not None and known.generation == kg.store.statistics().generation:
-            return
-        hashes = refresh_links(kg)
-        generation = kg.store.statistics().generation
-    state.save(NAME, Known(VERSION, generation, json.dumps(hashes).encode(), read_point(kg.store)))
+    def __init__(self, kg: KnowledgeGraph) -> None:
+        self.kg: Final = kg
 
+    def compute(self, before: bytes | None, touched: Collection[NamedNode]) -> tuple[Derived, bytes]:
+        """Compute the links of entities.
 
-def refresh_links(kg: KnowledgeGraph, before: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Compute the links of entities again, and commit those that changed.
+        If no file has changed, they are those of the entities with other candidates outside of the files than before.
+        """
+        kg, store = self.kg, self.kg.store
+        if any(graph.value.startswith(_INSIDE) for graph in touched):
+            before = None
+        entities = _load_entities(store)
+        stored = {named_node(row["graph"]) for row in select(store.query_sources, bind(STORED, links=Literal(_LINKS)))}
+        if not entities.known and not stored:
+            return {}, b"{}"
+        laws, outside = list(_find_laws(store, entities)), _find_outside(store, entities)
+        hashes = _hash_candidates(laws, outside)
+        known = [entities.known[iri] for iri in sorted(entities.known)]
+        if before is None:
+            pairs = [*find_candidates(known), *outside]
+        else:
+            earlier = json.loads(before)
+            changed = {iri for iri in earlier.keys() | hashes.keys() if earlier.get(iri) != hashes.get(iri)}
+            laws = [each for each in laws if each[0].iri.value in changed]
+            pairs = [*find_candidates(known, changed), *(each for each in outside if each[0].iri.value in changed)]
+            stored &= {NamedNode(_LINKS + iri.removeprefix(_ENTITY)) for iri in changed}
+        found = [*laws, *_score(kg, entities, pairs)]
+        wanted: dict[NamedNode, list[Quad]] = {graph: [] for graph in stored}
+        texts = _load_texts(store, {entities.places[one.iri.value].unit for one, _, _, _ in found})
+        told: dict[NamedNode, set[NamedNode]] = defaultdict(
+            _find_described(store, [entities.places[one.iri.value] for one, _, _, _ in found]).copy
+        )
+        for one, other, score, method in found:
+            graph = NamedNode(_LINKS + one.iri.value.removeprefix(_ENTITY))
+            place = entities.places[one.iri.value]
+            words = texts[place.unit.value][place.start : place.end]
+            evidence = Evidence(place.unit, place.start, place.end, words, round(score, 4), method)
+            node = mint_claim(one.iri, KG.sameAsCandidate, other.iri, graph)
+            if node in told[graph]:
+                continue
+            told[graph].add(node)
+            quads = wanted.setdefault(graph, [])
+            quads += [
+                Quad(node, RDF.type, KG.Statement, graph),
+                Quad(node, RDF.type, KG.EntityLink, graph),
+                Quad(node, RDF.subject, one.iri, graph),
+                Quad(node, RDF.predicate, KG.sameAsCandidate, graph),
+                Quad(node, RDF.object, other.iri, graph),
+                *method_quads(node, evidence, graph),
+                *evidence_quads(node, evidence, graph, told[graph]),
+            ]
+        made = {
+            graph: (quads, RecordOrigin("", (), derived_from=_get_sources(graph))) for graph, quads in wanted.items()
+        }
+        return made, json.dumps(hashes).encode()
 
-    Returns a hash of the candidates of each entity outside of the files. With the hashes of an earlier call, only the
-    links of entities with other candidates than then are computed.
-    """
-    store = kg.store
-    entities = _load_entities(store)
-    stored = {named_node(row["graph"]) for row in select(store.query_sources, bind(STORED, links=Literal(_LINKS)))}
-    if not entities.known and not stored:
-        return {}
-    laws, outside = list(_find_laws(store, entities)), _find_outside(store, entities)
-    hashes = _hash_candidates(laws, outside)
-    known = [entities.known[iri] for iri in sorted(entities.known)]
-    if before is None:
-        pairs = [*find_candidates(known), *outside]
-    else:
-        changed = {iri for iri in before.keys() | hashes.keys() if before.get(iri) != hashes.get(iri)}
-        if not changed:
-            return hashes
-        laws = [each for each in laws if each[0].iri.value in changed]
-        pairs = [*find_candidates(known, changed), *(each for each in outside if each[0].iri.value in changed)]
-        stored &= {NamedNode(_LINKS + iri.removeprefix(_ENTITY)) for iri in changed}
-    found = [*laws, *_score(kg, entities, pairs)]
-    wanted: dict[NamedNode, list[Quad]] = {graph: [] for graph in stored}
-    texts = _load_texts(store, {entities.places[one.iri.value].unit for one, _, _, _ in found})
-    told: dict[NamedNode, set[NamedNode]] = defaultdict(
-        _find_described(store, [entities.places[one.iri.value] for one, _, _, _ in found]).copy
-    )
-    for one, other, score, method in found:
-        graph = NamedNode(_LINKS + one.iri.value.removeprefix(_ENTITY))
-        place = entities.places[one.iri.value]
-        words = texts[place.unit.value][place.start : place.end]
-        evidence = Evidence(place.unit, place.start, place.end, words, round(score, 4), method)
-        node = mint_claim(one.iri, KG.sameAsCandidate, other.iri, graph)
-        if node in told[graph]:
-            continue
-        told[graph].add(node)
-        quads = wanted.setdefault(graph, [])
-        quads += [
-            Quad(node, RDF.type, KG.Statement, graph),
-            Quad(node, RDF.type, KG.EntityLink, graph),
-            Quad(node, RDF.subject, one.iri, graph),
-            Quad(node, RDF.predicate, KG.sameAsCandidate, graph),
-            Quad(node, RDF.object, other.iri, graph),
-            *method_quads(node, evidence, graph),
-            *evidence_quads(node, evidence, graph, told[graph]),
-        ]
-    replace = {graph: quads for graph, quads in wanted.items() if set(quads) != set(store.graph(graph))}
-    if replace:
-        run = Run(Agent("loaders.files.links", VERSION), {"threshold": str(THRESHOLD)})
-        origins = {graph: RecordOrigin("", (), derived_from=_get_sources(graph)) for graph in replace}
-        store.commit(replace, promotion.build_load_patch(run, store, replace, origins))
-    return hashes
+    def prepare(self, made: Derived) -> Run:
+        """Return the run that commits links."""
+        return Run(Agent("loaders.files.links", LINKS.version), {"threshold": str(THRESHOLD)})
 
 
 def _hash_candidates(
@@ -368,7 +354,7 @@ def _find_outside(store: Store, entities: _Entities) -> list[tuple[Linked, Linke
     """Find the concepts, places and people that entities may be."""
     known = [entities.known[iri] for iri in sorted(entities.known)]
     pairs: list[tuple[Linked, Linked]] = []
-    prefix = Literal(ENTITIES.replace("entities/", "mentions/files/"))
+    prefix = Literal(f"{EXTRACTED}mentions/files/")
     things: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in select(store.query_sources, bind(CONCEPTS, files=Literal(_FILES), concepts=prefix)):
         things[named_node(row["thing"]).value].append((named_node(row["entity"]).value, "term"))

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
-from kg.derivations.engine import find_touched
 from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
@@ -60,10 +59,10 @@ class Gazetteers:
         """Write the gazetteers."""
         return json.dumps({"names": self.names, "settings": self.settings}).encode()
 
-    def is_current(self, store: Store, settings: Settings, since: int) -> bool:
-        """Whether neither the settings nor, after generation `since`, a file has changed."""
-        until = store.statistics().generation
-        return self.settings == _choose(settings) and find_touched(store, (GRAPHS,), since, until) == set()
+    def is_current(self, settings: Settings, touched: Collection[NamedNode] | None) -> bool:
+        """Whether neither the settings nor a file have changed, if commits have touched these graphs."""
+        is_touched = touched is None or any(graph.value.startswith(GRAPHS) for graph in touched)
+        return not is_touched and self.settings == _choose(settings)
 
 
 def _choose(settings: Settings) -> tuple[int, int]:

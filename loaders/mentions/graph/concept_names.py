@@ -42,11 +42,6 @@ SELECT ?concept WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?concept $prope
 TYPED: Final = """
 SELECT ?concept WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?concept a skos:Concept } }"""
 
-COMMITS: Final = """
-SELECT ?number ?graph WHERE {
-  GRAPH $prov { ?commit kg:generation ?number ; kg:touched ?graph } FILTER(?number > $since)
-}"""
-
 REMOVED: Final = """
 SELECT ?commit ?count ?node WHERE {
   GRAPH $prov { ?commit kg:generation ?number ; kg:removedCount ?count FILTER(?number > $since)
@@ -97,12 +92,12 @@ class Table:
         columns = list(zip(*self.rows, strict=True)) or [()] * 4
         return json.dumps({"digest": self.digest, "rows": columns}, ensure_ascii=False).encode(errors="surrogatepass")
 
-    def update(self, store: Store, since: int) -> Table:
+    def update(self, store: Store, since: int, touched: Collection[NamedNode] | None) -> Table:
         """Return the current table, given that this is the table of generation `since`.
 
-        Loads only the concepts that changed since, if they are few and known from the records of commits.
+        Loads only the concepts that changed since, if they are few and the graphs that commits touched are known.
         """
-        changed = _changed_since(store, since)
+        changed = _find_changed(store, since, touched)
         if changed is None:
             return Table.load(store)
         if not changed:
@@ -203,16 +198,12 @@ def _row_hash(row: Row) -> int:
     return int.from_bytes(sha256(repr(row).encode(errors="surrogatepass")).digest(), "big")
 
 
-def _changed_since(store: Store, since: int) -> set[NamedNode] | None:
+def _find_changed(store: Store, since: int, touched: Collection[NamedNode] | None) -> set[NamedNode] | None:
     """Find the nodes whose names or type may have changed since `since`; None if unknown or too many."""
-    generations: set[int] = set()
-    graphs: set[NamedNode] = set()
-    for number, graph in select(store.query, bind(COMMITS, prov=PROV_GRAPH, since=since)).rows:
-        if isinstance(number, RdfLiteral) and isinstance(graph, NamedNode):
-            generations.add(int(number.value))
-            if not graph.value.startswith(EXTRACTED):
-                graphs.add(graph)
-    if len(generations) != store.statistics().generation - since or len(graphs) > _MANY:
+    if touched is None:
+        return None
+    graphs = [graph for graph in touched if not graph.value.startswith(EXTRACTED)]
+    if len(graphs) > _MANY:
         return None
     changed: set[NamedNode] = set()
     for _, count, node in select(store.query, bind(REMOVED, prov=PROV_GRAPH, since=since)).rows:
@@ -221,7 +212,7 @@ def _changed_since(store: Store, since: int) -> set[NamedNode] | None:
         elif not isinstance(count, RdfLiteral) or count.value != "0":
             return None
     if graphs:
-        asked = [bind(SUBJECTS, graphs=list(graphs), property=predicate) for predicate in _PROPERTIES.values()]
-        for query in (bind(TYPED, graphs=list(graphs)), *asked):
+        asked = [bind(SUBJECTS, graphs=graphs, property=predicate) for predicate in _PROPERTIES.values()]
+        for query in (bind(TYPED, graphs=graphs), *asked):
             changed.update(subject for (subject,) in select(store.query, query).rows if isinstance(subject, NamedNode))
     return changed if len(changed) <= _MANY else None

@@ -14,12 +14,9 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Store, select
-from kg.vocabulary import BASE, EXTRACTED, KG, RDF, SKOS, SOURCED, mint
+from kg.vocabulary import BASE, KG, RDF, SKOS, SOURCED, mint
 from loaders.languages.detection import UNDETERMINED
 from loaders.languages.jurisdictions import find_language
-
-ALIGNMENTS: Final = f"{EXTRACTED}alignment/"
-"""The beginning of the names of graphs of alignments by exact names."""
 
 DEFINITIONS: Final = """
 SELECT ?thing ?name ?place ?graph WHERE {

@@ -27,8 +27,9 @@ from kg.sparql.terms import bind
 from kg.store.protocol import Store, Term, named_node, select, term_text
 from kg.vocabulary import EXTRACTED, KG, RDF, XSD
 from loaders.citations.graph.claims import build_alignment
+from loaders.mentions.graph import ALIGNMENTS
 from loaders.mentions.graph.concept_names import Table
-from loaders.mentions.graph.names_to_align import ALIGNMENTS, Named, describe_topic, load_named
+from loaders.mentions.graph.names_to_align import Named, describe_topic, load_named
 from loaders.mentions.label_variants import primary_language
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ def _find_aligned(alignments: Iterable[Quad]) -> Mapping[Subject, set[str]]:
 def _load_aligned(store: Store) -> Mapping[Subject, set[str]]:
     """Load the subjects that have the exact name of concepts, with these concepts."""
     aligned: dict[Subject, set[str]] = defaultdict(set)
-    for row in select(store.query, bind(ALIGNED, prefix=Literal(ALIGNMENTS))):
+    for row in select(store.query, bind(ALIGNED, prefix=Literal(ALIGNMENTS.writes))):
         aligned[named_node(row["subject"]), named_node(row["predicate"])].add(named_node(row["concept"]).value)
     return aligned
 

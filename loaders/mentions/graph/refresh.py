@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import Engine, Result
+from kg.derivations.engine import Engine, Result, WholeEngine
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, RecordOrigin, Run
@@ -22,8 +22,8 @@ from kg.text import quoted
 from kg.vocabulary import BASE, KG, OA, XSD, mint_mention
 from loaders.languages.graph.text_languages import VERSION as LANGUAGES_VERSION
 from loaders.languages.graph.text_languages import derive_languages
-from loaders.mentions.graph import MENTIONS
-from loaders.mentions.graph.alignments import refresh_alignments
+from loaders.mentions.graph import ALIGNMENTS, MENTIONS
+from loaders.mentions.graph.alignments import Alignments, count_alignments
 from loaders.mentions.graph.concept_names import Table, find_needles
 from loaders.mentions.graph.text_units import (
     Unit,
@@ -110,8 +110,8 @@ def refresh(kg: KnowledgeGraph, *, full: bool = False, on_progress: Progress | N
         due = engine.find_due(full=full)
         report.concepts, report.labels = due.table.concepts, due.table.names
         outcome = engine.run(due, on_progress)
-        report.alignments = refresh_alignments(kg.store, due.table, state, full=full)
-    derivation.log_unfit(due.table)
+        WholeEngine(kg.store, state, ALIGNMENTS, lambda: Alignments(kg.store, due.table)).derive(full=full)
+    report.alignments = count_alignments(kg.store)
     report.run, report.quads_added, report.quads_removed = outcome.run, outcome.added, outcome.removed
     report.seconds = time.perf_counter() - started
     return report
@@ -174,10 +174,12 @@ class Mentions:
         """Return the graph of the mentions in the text of a graph."""
         return mention_graph(source)
 
-    def load_table(self, saved: bytes | None, since: int) -> tuple[Table | None, Table]:
+    def load_table(
+        self, saved: bytes | None, since: int, touched: Collection[NamedNode] | None
+    ) -> tuple[Table | None, Table]:
         """Load the names of the last run, and the current ones."""
         before = None if saved is None else Table.load_saved(saved)
-        table = Table.load(self.store) if before is None else before.update(self.store, since)
+        table = Table.load(self.store) if before is None else before.update(self.store, since, touched)
         self.changed = table.changed(before or Table())
         return before, table
 
@@ -207,6 +209,7 @@ class Mentions:
 
     def compute(self, due: Mapping[NamedNode, Part | None], table: Table) -> Iterator[tuple[NamedNode, Result]]:
         """Find the mentions in the texts of each graph, or in its `Part`."""
+        self.log_unfit(table)
         if not table.rows:
             yield from ((graph, Result(())) for graph in due)
             return

@@ -129,7 +129,7 @@ def test_only_texts_with_the_title_of_a_later_family_are_searched_again(
     monkeypatch.setattr(batches, "BATCH_QUADS", 1)  # each record is a batch
     searched: list[int] = []
     refresh_all = refresh.Citations.refresh
-    monkeypatch.setattr(refresh.Citations, "refresh", lambda *given: searched.append(refresh_all(*given)))
+    monkeypatch.setattr(refresh.Citations, "refresh", lambda *given: searched.append(refresh_all(*given).graphs))
     (folder := tmp_path / "policies").mkdir()
     texts = {
         "a": "It precedes the Quillpoint Mossgrove Accord.",
