@@ -31,8 +31,7 @@ from kg.retrieval.facets import count_scope
 from kg.retrieval.filters import build_conditions, compile_scope
 from kg.retrieval.hybrid_search import build_units_query
 from kg.retrieval.reader import Reader
-from kg.retrieval.results import FacetName, SearchFilters
-from kg.retrieval.token_budget import to_json
+from kg.retrieval.results import FacetName, SearchFilters, to_json
 from kg.server import pages
 from kg.server.mcp import ToolThreads
 from kg.server.pages.site import Site

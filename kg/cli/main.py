@@ -242,8 +242,7 @@ def search(
     They are of climate laws and policies, speeches in parliament, municipal codes, and files.
     """
     from kg.cli import results
-    from kg.retrieval.results import SearchResult
-    from kg.retrieval.token_budget import MOST_TOKENS
+    from kg.retrieval.results import MOST_TOKENS, SearchResult
     from kg.search.protocol import IndexStatus
 
     filters = {

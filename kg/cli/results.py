@@ -15,8 +15,7 @@ from kg.cli import output
 from kg.cli.connection import Connection
 from kg.errors import InvalidInputError, QuadciteError
 from kg.queries.pool import parse_result
-from kg.retrieval.results import SearchResult
-from kg.retrieval.token_budget import MOST_TOKENS
+from kg.retrieval.results import MOST_TOKENS, SearchResult
 from kg.search.protocol import IndexStatus
 from kg.sparql.guard import check_query, query_form
 from kg.store.protocol import Result, Rows, Term

@@ -1,22 +1,34 @@
-"""Argument types (filters, limits) and result models that several tools share. A passage names its graph, file and row.
+"""Argument types (filters, limits) and result models that several tools share, and estimates of the tokens of a result.
 
-Descriptions of fields are part of the tool schemas that agents read.
+A passage names its graph, file and row. Descriptions of fields are part of the tool schemas that agents read. Without a
+tokenizer, a token is four bytes of compact JSON.
 """
 
 from __future__ import annotations
 
+import json
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+import pydantic_core
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 from pydantic.json_schema import SkipJsonSchema
 
 from kg.retrieval.notes import NoteText
-from kg.retrieval.token_budget import Lean
 from kg.search.relevance import Relevance
 
+BYTES_PER_TOKEN: Final = 4
+LIST_TOKENS: Final = 2_000
+"""Default size of a list."""
+READING_TOKENS: Final = 4_000
+"""Default size of a text or of the result of a query."""
+FEWEST_TOKENS: Final = 200
+MOST_TOKENS: Final = 50_000
+
+MaxTokens = Annotated[int, Field(ge=FEWEST_TOKENS, le=MOST_TOKENS)]
+"""Maximum size of a result. Without a description, since every tool has this argument."""
 Completeness = Literal["complete", "approximate", "truncated"]
 """`complete`: everything in the scope of the request was considered. `approximate`: the index proposed the candidates,
 and a passage that it did not propose may rank higher; or sentences of a code were not understood, or a reference not
@@ -48,6 +60,49 @@ Language = Annotated[str, Field(min_length=1, max_length=64, description="BCP 47
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 Year = Annotated[int, Field(ge=1, le=9999)]
 Identifier = Annotated[str, Field(min_length=1, max_length=2_000)]
+
+
+class Lean(BaseModel):
+    """Part of a result that omits unknown fields, except those in `stated`, which are null then."""
+
+    stated: ClassVar[frozenset[str]] = frozenset()
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: value for name, value in handler(self).items() if value is not None or name in self.stated}
+
+
+def encode_json(content: Any) -> bytes:
+    """Write `content` as compact JSON in UTF-8, as it is sent, without absent fields of models.
+
+    Numbers that JSON does not have are strings.
+    """
+    try:
+        # A third of the time of the module json.
+        return pydantic_core.to_json(content, exclude_none=True, inf_nan_mode="strings", fallback=str)
+    except pydantic_core.PydanticSerializationError:  # half of a surrogate pair
+        return json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=str).encode(errors="replace")
+
+
+def to_json(content: Any) -> str:
+    """Write `content` as `encode_json` does, as a string."""
+    return encode_json(content).decode()
+
+
+def size_of(content: Any) -> int:
+    """Count the bytes of `content` as compact JSON."""
+    return len(encode_json(content))
+
+
+def tokens_of(content: Any) -> int:
+    """Estimate the number of tokens of `content` as compact JSON, rounded up."""
+    return -(-size_of(content) // BYTES_PER_TOKEN)
+
+
+def clipped(text: str, longest: int) -> str:
+    """Put `text` on one line, truncated with an ellipsis to `longest` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 1].rstrip() + "…"
 
 
 class Statement(BaseModel):

@@ -36,8 +36,7 @@ from kg.loading import ANSWER_AFTER_S
 from kg.processes.child import never
 from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
-from kg.retrieval.results import Result
-from kg.retrieval.token_budget import to_json
+from kg.retrieval.results import Result, to_json
 from kg.server.auth import ACTOR, get_peer
 from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
 from kg.server.fair_limiter import CALL_S, FairLimiter

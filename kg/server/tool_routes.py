@@ -31,7 +31,7 @@ from starlette.types import Receive, Scope, Send
 from kg.actors import ADMIN, EVERYONE, Actor
 from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
-from kg.retrieval.token_budget import encode_json
+from kg.retrieval.results import encode_json
 from kg.server import request_bodies
 from kg.server.call_log import CallLog
 from kg.server.mcp import (

@@ -20,8 +20,7 @@ from typing import Any, Final, Literal
 
 from kg.errors import InvalidInputError
 from kg.retrieval.excerpts import WINDOW_CHARACTERS, trim_to_words, window
-from kg.retrieval.results import Result
-from kg.retrieval.token_budget import BYTES_PER_TOKEN, MOST_TOKENS, clipped, size_of, tokens_of
+from kg.retrieval.results import BYTES_PER_TOKEN, MOST_TOKENS, Result, clipped, size_of, tokens_of
 from kg.text import lift_quotations
 
 Detail = Literal["concise", "full"]

@@ -17,8 +17,7 @@ from kg.actors import AUTHOR
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.retrieval.reader import recording
-from kg.retrieval.results import Domain, Explain, Result, SearchFilters, Statement
-from kg.retrieval.token_budget import LIST_TOKENS, MaxTokens
+from kg.retrieval.results import LIST_TOKENS, Domain, Explain, MaxTokens, Result, SearchFilters, Statement
 from kg.sparql.tracing import MOST_CHARACTERS, find_counts
 from kg.tools.answers import Answer, Detail, Wanted, build_answer
 from kg.tools.arguments import PUBLIC, fit, resolve_names

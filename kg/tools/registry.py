@@ -10,8 +10,7 @@ from typing import Any, Final
 from kg.connectors import names
 from kg.errors import NotFoundError
 from kg.provenance.permissions import ALL, SHARED
-from kg.retrieval.results import Domain
-from kg.retrieval.token_budget import READING_TOKENS
+from kg.retrieval.results import READING_TOKENS, Domain
 from kg.store.ownership import CURATED
 from kg.text import quoted
 from kg.tools.calls import Command, Kind, Tool

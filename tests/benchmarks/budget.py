@@ -24,7 +24,7 @@ from typing import Any, Final
 from kg import bundle
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.token_budget import BYTES_PER_TOKEN, MOST_TOKENS, to_json, tokens_of
+from kg.retrieval.results import BYTES_PER_TOKEN, MOST_TOKENS, to_json, tokens_of
 from kg.server.mcp import input_schema
 from kg.settings import Settings
 from kg.tools.calls import Tool

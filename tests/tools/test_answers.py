@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from kg.errors import InvalidInputError
-from kg.retrieval.results import Layout, Meta, Provenance, Result
-from kg.retrieval.token_budget import FEWEST_TOKENS, READING_TOKENS, to_json, tokens_of
+from kg.retrieval.results import FEWEST_TOKENS, READING_TOKENS, Layout, Meta, Provenance, Result, to_json, tokens_of
 from kg.tools.answers import TITLE_CHARACTERS, Answer, Wanted, build_answer, shorten_title
 from kg.tools.calls import Tool
 from kg.tools.registry import TOOLS

@@ -13,7 +13,7 @@ import pytest
 from kg import bundle
 from kg.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.retrieval.token_budget import FEWEST_TOKENS, MOST_TOKENS, to_json, tokens_of
+from kg.retrieval.results import FEWEST_TOKENS, MOST_TOKENS, to_json, tokens_of
 from kg.settings import Settings
 from kg.tools.answers import content_of
 from kg.tools.calls import COUNTS, Tool

@@ -15,8 +15,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.outcomes import last_outcome
 from kg.retrieval.concept_index import get_loaded_concepts
 from kg.retrieval.notes import NoteText
-from kg.retrieval.results import DatasetCheck, Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import DatasetCheck, Lean, Result
 from kg.search.protocol import IndexStatus
 from kg.settings import Settings
 from kg.store.write_ahead_log import describe_loss

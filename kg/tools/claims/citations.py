@@ -14,8 +14,7 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import describe, load_units, origin_of, place_of, speakers_of, title_of
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
-from kg.retrieval.results import Identifier, Limit, Offset, Provenance, Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Identifier, Lean, Limit, Offset, Provenance, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import quoted

@@ -21,8 +21,7 @@ from kg.provenance.findings import KINDS, PREFIXES, Finding, load_finding, parse
 from kg.provenance.promotion import Verdicts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, iri_of
-from kg.retrieval.results import Limit, Offset, Result
-from kg.retrieval.token_budget import Lean, clipped
+from kg.retrieval.results import Lean, Limit, Offset, Result, clipped
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED
 from kg.store.protocol import Term, named_node, term_text

@@ -17,6 +17,7 @@ from kg.retrieval.filters import DOCUMENT_LANGUAGE, Scope, compile_scope, find_f
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
 from kg.retrieval.results import (
     Language,
+    Lean,
     Limit,
     Name,
     Offset,
@@ -26,7 +27,6 @@ from kg.retrieval.results import (
     SearchFilters,
     TopConcept,
 )
-from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.claims.citations import find_citing, find_targets, load_citations

@@ -15,8 +15,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concept, Concepts, load_concepts, one, plain_id
 from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Identifier, Limit, Offset, Result
-from kg.retrieval.token_budget import Lean, clipped
+from kg.retrieval.results import Identifier, Lean, Limit, Offset, Result, clipped
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, preference, term_text
 from kg.tools.concepts.statement_properties import direct_start, pid_of, property_labels, wikibase_of

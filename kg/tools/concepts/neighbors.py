@@ -14,8 +14,7 @@ from pyoxigraph import NamedNode
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import Concepts, load_concepts, one
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
-from kg.retrieval.results import Identifier, Limit, Offset, Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Identifier, Lean, Limit, Offset, Result
 from kg.sparql.terms import Bindable, bind, quote
 from kg.store.protocol import term_text
 from kg.tools.concepts.statement_properties import (

@@ -13,8 +13,7 @@ from kg.fuzzy_names import MOST_SIMILAR, Match
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.reader import Reader, bounded, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Identifier, Layout, Limit, Offset, Provenance, Result
-from kg.retrieval.token_budget import Lean, clipped
+from kg.retrieval.results import Identifier, Layout, Lean, Limit, Offset, Provenance, Result, clipped
 from kg.sparql.terms import bind, is_iri
 from kg.store.protocol import term_text
 from kg.text import name_or_quote, quoted

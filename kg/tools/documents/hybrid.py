@@ -19,8 +19,7 @@ from kg.retrieval.filters import Scope
 from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ranking, retrieve
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_query
-from kg.retrieval.results import MOST_RESULTS, QUERY_CHARACTERS, Judged, Layout, Provenance, Query
-from kg.retrieval.token_budget import Lean, clipped
+from kg.retrieval.results import MOST_RESULTS, QUERY_CHARACTERS, Judged, Layout, Lean, Provenance, Query, clipped
 from kg.search.parts import Part
 from kg.settings import Settings
 from kg.text import HEADING_SEPARATOR, quoted

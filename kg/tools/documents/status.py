@@ -13,8 +13,7 @@ from kg.ingestion import FolderState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader
-from kg.retrieval.results import Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Lean, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.vocabulary import BASE, SOURCED

@@ -20,6 +20,7 @@ from kg.retrieval.results import (
     MOST_SKIPPED,
     QUERY_CHARACTERS,
     Judged,
+    Lean,
     MinScore,
     Must,
     Neighbour,
@@ -39,7 +40,6 @@ from kg.retrieval.speech_records import (
     load_texts,
     load_utterances,
 )
-from kg.retrieval.token_budget import Lean
 from kg.search.relevance import is_measured
 from kg.tools.parliament.speech_filters import (
     ChamberName,

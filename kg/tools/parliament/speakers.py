@@ -15,9 +15,8 @@ from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import Scope
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Limit, Offset, Result, Statement
+from kg.retrieval.results import Lean, Limit, Offset, Result, Statement
 from kg.retrieval.speech_records import INTERJECTION, is_career, labels_of
-from kg.retrieval.token_budget import Lean
 from kg.store.protocol import Term, term_text
 from kg.tools.parliament.person_names import find_offices, find_people
 from kg.tools.parliament.speech_filters import (

@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of, describe, origin_of
 from kg.retrieval.reader import Reader, clean_text, iri_of
-from kg.retrieval.results import Layout, Provenance, Result
+from kg.retrieval.results import Layout, Lean, Provenance, Result
 from kg.retrieval.speech_records import (
     Speech,
     Utterance,
@@ -25,7 +25,6 @@ from kg.retrieval.speech_records import (
     load_texts,
     load_utterances,
 )
-from kg.retrieval.token_budget import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.text import quoted

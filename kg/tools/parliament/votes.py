@@ -20,8 +20,7 @@ from kg.retrieval.choices import NEAREST, Choice, interpretation_note, shorten
 from kg.retrieval.evidence import code_of, describe, origin_of
 from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
-from kg.retrieval.results import Limit, Offset, Provenance, Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Lean, Limit, Offset, Provenance, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import join_first, name_or_quote, quoted

@@ -16,8 +16,18 @@ from kg.provenance.catalog import MEANINGS
 from kg.retrieval.property_names import find_property
 from kg.retrieval.reader import Reader, bounded, list_user_graphs
 from kg.retrieval.result_cells import written
-from kg.retrieval.results import MOST_SKIPPED, Completeness, Identifier, Layout, Offset, Result
-from kg.retrieval.token_budget import Lean, MaxTokens, clipped, tokens_of
+from kg.retrieval.results import (
+    MOST_SKIPPED,
+    Completeness,
+    Identifier,
+    Layout,
+    Lean,
+    MaxTokens,
+    Offset,
+    Result,
+    clipped,
+    tokens_of,
+)
 from kg.sparql.measured_schema import ClassUse, PropertyUse, Schema
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind

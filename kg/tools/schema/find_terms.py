@@ -12,9 +12,8 @@ from kg.fuzzy_names import MOST_SIMILAR, fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.property_names import is_detailed
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
-from kg.retrieval.results import MOST_SKIPPED, Offset, Result
+from kg.retrieval.results import MOST_SKIPPED, Lean, Offset, Result, clipped
 from kg.retrieval.text_vectors import describe_matching, find_cosines, find_overlaps
-from kg.retrieval.token_budget import Lean, clipped
 from kg.sparql.schema_index import local_name
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text

@@ -17,8 +17,7 @@ from kg.processes.child import Limits, never
 from kg.retrieval.evidence import describe, origin_of
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, iri_of
-from kg.retrieval.results import Layout, Result
-from kg.retrieval.token_budget import BYTES_PER_TOKEN, Lean, MaxTokens, size_of
+from kg.retrieval.results import BYTES_PER_TOKEN, Layout, Lean, MaxTokens, Result, size_of
 from kg.shacl.process import PLACES, Document, Job, Outcome, Stored, Suite, validate_isolated
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph

@@ -1,4 +1,7 @@
-"""Tool that runs SPARQL: typed rows within a token budget, the cause of truncation, and hints on likely mistakes."""
+"""Tool that runs SPARQL: typed rows within a token budget, the cause of truncation, hints on mistakes, and traces.
+
+A trace is the SPARQL that lists the evidence of a count or an absence in a row of the result.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Annotated, ClassVar, Final
 from typing import Literal as OneOf
 
 from pydantic import BaseModel, Field
-from pyoxigraph import RdfFormat, Triple, serialize
+from pyoxigraph import NamedNode, RdfFormat, Triple, serialize
 
 from kg.errors import InvalidInputError, QuadciteError, QueryForbiddenError, QueryTimeoutError
 from kg.knowledge_graph import CALLER, CANCELLATION, KnowledgeGraph
@@ -18,22 +21,34 @@ from kg.queries.text_check import find_form
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, list_user_graphs
 from kg.retrieval.result_cells import Cell, column, longest_cut
-from kg.retrieval.results import Layout, Result, Statement
-from kg.retrieval.token_budget import BYTES_PER_TOKEN, FEWEST_TOKENS, MOST_TOKENS, Lean, MaxTokens, size_of
+from kg.retrieval.results import (
+    BYTES_PER_TOKEN,
+    FEWEST_TOKENS,
+    MOST_TOKENS,
+    Layout,
+    Lean,
+    MaxTokens,
+    Result,
+    Statement,
+    size_of,
+)
 from kg.sparql.label_service import LABELLING, asks_for_labels
 from kg.sparql.lint import Hint
 from kg.sparql.measured_schema import Schema
 from kg.sparql.parser import parse
-from kg.sparql.tracing import Row
+from kg.sparql.terms import bind
+from kg.sparql.tracing import MOST_CHARACTERS, Absence, Count, Row, find_absences, find_counts
 from kg.store.protocol import Result as StoreResult
 from kg.store.protocol import Rows
 from kg.text import quoted
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.empty_results import diagnose, find_hints, is_empty
 from kg.tools.sparql.local_services import expand_services
-from kg.tools.sparql.traces import Trace, build_traces, find_searched
 from kg.vocabulary import PREFIXES
 
+_MOST_GRAPHS: Final = 10
+_ALL: Final = "all graphs"
+_EXISTS: Final = "ASK { GRAPH $graph {} }"
 REPAIR_WAIT_S: Final = 2.0
 """Seconds that a query with an unknown term waits for the first measurement of the schema."""
 QUERY_CHARACTERS: Final = 100_000
@@ -47,6 +62,52 @@ NOT_FOUND: Final = "not found"
 """The name of the trace of patterns that match nothing."""
 
 Why = OneOf["rows", "tokens", "time"]
+
+
+class Trace(Lean):
+    """The evidence of a count or an absence."""
+
+    of: str = Field(description="Column and aggregate, or the pattern that was not found")
+    sparql: str | None = Field(None, description="Lists the counted rows; of an absence: has no rows")
+    reason: NoteText | None = Field(None, description="Why there is no such query")
+
+
+def build_traces(query: str, row: Row) -> list[Trace]:
+    """Build the traces of a row of the result of `query`: of its counts, then of the patterns that were not found."""
+    if len(query) > MOST_CHARACTERS:
+        return []
+    counts = [count for count in find_counts(query) if row.get(count.column) is not None]
+    return [
+        *(_build_trace(f"?{count.column} {count.expression}", count, row) for count in counts),
+        *(_build_trace(absence.pattern, absence, row) for absence in find_absences(query)),
+    ]
+
+
+def _build_trace(name: str, traced: Count | Absence, row: Row) -> Trace:
+    try:
+        return Trace(of=name, sparql=traced.compile(row))
+    except InvalidInputError as error:
+        return Trace(of=name, reason=str(error))
+
+
+def find_searched(kg: KnowledgeGraph, query: str, schema: Schema, generation: int) -> dict[str, int] | None:
+    """Count the graphs that `query` searched: those that it names (0: unknown), else all with content, by family.
+
+    Returns None if it searched another generation than the newest, or is not understood.
+    """
+    parsed = parse(query)
+    if parsed is None or generation != kg.store.statistics().generation:
+        return None
+    named = list(dict.fromkeys(node.value for node in parsed.graphs if node.kind == "iri"))
+    if named and (parsed.dataset or all(pattern.graph in parsed.graphs for pattern in parsed.patterns)):
+        return {name: _exists(kg, name) for name in named[:_MOST_GRAPHS]}
+    if schema.generation != generation or not schema.holdings:
+        return {_ALL: kg.store.statistics().graphs}
+    return {name: family.graphs for name, family in sorted(schema.holdings.items()) if family.graphs}
+
+
+def _exists(kg: KnowledgeGraph, graph: str) -> int:
+    return int(kg.query(bind(_EXISTS, graph=NamedNode(graph)), all_graphs=True).result is True)
 
 
 class Column(BaseModel):

@@ -17,7 +17,7 @@ from kg.sparql.tracing import MOST_CHARACTERS, Row, compile_solutions
 from kg.store.protocol import Rows, Term
 from kg.text import quoted
 from kg.tools.sparql.local_services import expand_services
-from kg.tools.sparql.traces import Trace, build_traces
+from kg.tools.sparql.query import Trace, build_traces
 
 SOLUTIONS: Final = 5
 """Maximum solutions behind a row whose statements are listed. A row of a group can have millions."""

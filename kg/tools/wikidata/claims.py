@@ -20,7 +20,7 @@ from pyoxigraph import NamedNode
 from kg.calendar_dates import DAY, PRECISIONS, YEAR, read_time
 from kg.retrieval.evidence import Descriptions, describe
 from kg.retrieval.reader import Reader, iri_of
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, preference, term_text
 from kg.tools.concepts.statement_properties import direct_start, property_labels, wikibase_of

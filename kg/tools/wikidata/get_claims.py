@@ -13,8 +13,7 @@ from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded_page, page_of
-from kg.retrieval.results import Identifier, Layout, Limit, Offset, Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Identifier, Layout, Lean, Limit, Offset, Result
 from kg.text import quoted
 from kg.tools.wikidata.claims import ENTITIES_AT_ONCE, Claim, Entity, Origin, load_claims, load_entities
 from kg.tools.wikidata.entity_ids import id_of, parse_entity, parse_property, show

@@ -9,8 +9,7 @@ from pydantic import Field
 
 from kg.connectors.names import TOOLS, CanonicalTool, list_name
 from kg.knowledge_graph import KnowledgeGraph
-from kg.retrieval.results import Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Lean, Result
 from kg.tools.wikidata.verify import TOP_N, Check, Question
 
 Scope = Literal["facts", "entities", "properties"]

@@ -17,9 +17,8 @@ from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.reader import Reader, bounded, clean_text
-from kg.retrieval.results import Result
+from kg.retrieval.results import Lean, Result
 from kg.retrieval.text_vectors import BEING_COMPUTED, WITHOUT_MODEL, describe_matching, find_cosines
-from kg.retrieval.token_budget import Lean
 from kg.search.protocol import Candidate
 from kg.tools.wikidata.claims import load_entities
 from kg.tools.wikidata.entity_ids import id_of, show

@@ -17,8 +17,7 @@ from kg.observability import observe_step
 from kg.retrieval.evidence import build_evidence, load_units
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_text, iri_of
-from kg.retrieval.results import Evidence, Layout, Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Evidence, Layout, Lean, Result
 from kg.sparql.terms import Bindable, bind
 from kg.text import quoted
 from kg.tools.wikidata.claims import Claim, Entity, Origin, Reference, load_claims, load_entities

@@ -24,8 +24,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import NEAREST, shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, clean_text, page_of
-from kg.retrieval.results import Layout, Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Layout, Lean, Result
 from kg.text import natural_key, quoted
 from kg.tools.zoning.governing_passages import has_text
 from kg.tools.zoning.name_lookup import (

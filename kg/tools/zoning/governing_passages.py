@@ -17,7 +17,7 @@ from pyoxigraph import NamedNode
 from kg.errors import NotFoundError
 from kg.fuzzy_names import fold
 from kg.retrieval.reader import Reader, iri_of
-from kg.retrieval.token_budget import Lean, clipped, tokens_of
+from kg.retrieval.results import Lean, clipped, tokens_of
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.tools.zoning.name_lookup import Named, Place, get_section_key

@@ -18,8 +18,7 @@ from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.provenance import permissions
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, clean_text
-from kg.retrieval.results import Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Lean, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.text import list_first, quoted

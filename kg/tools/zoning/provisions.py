@@ -16,8 +16,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded_page, page_of
-from kg.retrieval.results import Layout, Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Layout, Lean, Result
 from kg.text import natural_key
 from kg.tools.zoning.governing_passages import (
     FEW_TOKENS,

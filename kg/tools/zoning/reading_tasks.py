@@ -13,8 +13,7 @@ from pyoxigraph import NamedNode
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.loading import exclusive_load
 from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
-from kg.retrieval.results import Layout, Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Layout, Lean, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.tools.zoning.governing_passages import Question, load_scopes, rank_governing

@@ -19,7 +19,7 @@ from kg.fuzzy_names import fold
 from kg.retrieval.choices import shorten
 from kg.retrieval.evidence import Descriptions, code_of, describe
 from kg.retrieval.reader import Reader, iri_of
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Lean
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import name_or_quote, quoted

@@ -17,8 +17,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.choices import shorten
 from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, bounded, bounded_page, iri_of, page_of
-from kg.retrieval.results import Layout, Result
-from kg.retrieval.token_budget import Lean
+from kg.retrieval.results import Layout, Lean, Result
 from kg.sparql.terms import bind
 from kg.store.protocol import term_text
 from kg.text import name_or_quote, natural_key, quoted

@@ -14,8 +14,7 @@ from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.loading import ANSWER_AFTER_S
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, iri_of
-from kg.retrieval.results import Layout, Result
-from kg.retrieval.token_budget import Lean, clipped
+from kg.retrieval.results import Layout, Lean, Result, clipped
 from kg.search.index_sync import Progress
 from kg.tools.zoning.name_lookup import (
     MunicipalityName,

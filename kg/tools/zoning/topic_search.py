@@ -23,9 +23,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.chat import ChatEndpoint, enclose, has_chat, open_chat
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_text
-from kg.retrieval.results import Result
+from kg.retrieval.results import Lean, Result
 from kg.retrieval.text_vectors import WITHOUT_MODEL
-from kg.retrieval.token_budget import Lean
 from kg.text import ordinal, quoted
 from kg.tools.zoning.governing_passages import Question, rank_governing
 from kg.tools.zoning.name_lookup import (

@@ -10,7 +10,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.promotion import PROMOTED
-from kg.retrieval.token_budget import FEWEST_TOKENS, tokens_of
+from kg.retrieval.results import FEWEST_TOKENS, tokens_of
 from kg.search.index_sync import repair_index
 from kg.settings import Settings
 from kg.tools.registry import DOCUMENTS, TOOLS

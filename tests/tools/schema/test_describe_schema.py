@@ -7,7 +7,7 @@ import pytest
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_code_lists, load_declared_terms, load_modules, load_shapes
-from kg.retrieval.token_budget import tokens_of
+from kg.retrieval.results import tokens_of
 from kg.sparql.measured_schema import Schema
 from kg.store.protocol import select
 from kg.tools.answers import content_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.retrieval.token_budget import FEWEST_TOKENS
+from kg.retrieval.results import FEWEST_TOKENS
 from kg.tools.mounts import RESEARCH
 from kg.tools.registry import get
 from kg.tools.search import passages, research

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.retrieval.token_budget import tokens_of
+from kg.retrieval.results import tokens_of
 from kg.tools.registry import TOOLS
 from kg.tools.shacl.validate import validate
 

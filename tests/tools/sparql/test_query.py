@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from kg.errors import GoneError, NotFoundError, QueryForbiddenError, QuerySyntaxError, QueryTimeoutError
-from kg.retrieval.token_budget import tokens_of
+from kg.retrieval.results import tokens_of
 from kg.server import sparql_check
 from kg.tools.answers import content_of
 from kg.tools.schema import schema_measurement
