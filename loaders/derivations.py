@@ -3,43 +3,35 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
+from kg.derivations.engine import Engine, WholeEngine
 from kg.derivations.protocol import Definition, Derivation, Outcome
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
-from loaders.citations.graph import CITATIONS, has_texts, open_citations
-from loaders.files.graph import ENTITIES, LINKS, open_entities, open_links
-from loaders.mentions.graph import ALIGNMENTS, MENTIONS, open_alignments, open_mentions
+from loaders.citations.graph import CITATIONS, CitationEngine
+from loaders.files.graph import ENTITIES, LINKS
+from loaders.mentions.graph import ALIGNMENTS, MENTIONS
 
-
-def _open_citations(kg: KnowledgeGraph, state: State) -> Derivation | None:
-    if state.load(CITATIONS.name) is None and not has_texts(kg.store):
-        return None
-    return open_citations(kg.store, state, kg.settings.data_dir)
-
-
-_OPENERS: Final[Mapping[str, tuple[Definition, Callable[[KnowledgeGraph, State], Derivation | None]]]] = {
-    definition.name: (definition, opener)
-    for definition, opener in (
-        (CITATIONS, _open_citations),
-        (MENTIONS, open_mentions),
-        (ALIGNMENTS, open_alignments),
-        (ENTITIES, open_entities),
-        (LINKS, open_links),
-    )
+DEFINITIONS: Final[Mapping[Definition, type[CitationEngine | Engine[Any, Any] | WholeEngine]]] = {
+    CITATIONS: CitationEngine,
+    MENTIONS: Engine,
+    ALIGNMENTS: WholeEngine,
+    ENTITIES: Engine,
+    LINKS: WholeEngine,
 }
-DEFINITIONS: Final = [definition for definition, _ in _OPENERS.values()]
+"""The derivations, each with what opens it."""
 
 
 @contextmanager
 def open_derivations(kg: KnowledgeGraph) -> Iterator[list[Derivation]]:
-    """Open the derivations that may have graphs in a store."""
+    """Open the derivations that the store has input for."""
     with State(kg.settings.data_dir) as state:
-        yield [found for _, opener in _OPENERS.values() if (found := opener(kg, state)) is not None]
+        several = [engine(kg, state, definition) for definition, engine in DEFINITIONS.items()]
+        yield [each for each in several if each.is_used()]
 
 
 def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:

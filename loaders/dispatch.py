@@ -30,7 +30,6 @@ WORK: Final = {
     "receive": Work("loaders.zoning.graph.ingest.ingest", is_sent=True),
     "derive": Work("loaders.derivations.derive"),
     "find_differing": Work("loaders.derivations.find_differing"),
-    "count_due": Work("loaders.derivations.count_due"),
     "find_entities": Work("loaders.files.graph.entities.refresh"),
     "mention": Work("loaders.mentions.graph.refresh.refresh"),
     "retry": Work("loaders.quarantine_retry.retry"),

@@ -203,7 +203,7 @@ class Loading:
         """The graphs that callers of tools wrote."""
         self.taken: Final[set[NamedNode]] = set()
         """Those of them that this load of the operator has found too: they are the operator's at its end."""
-        self.citations: Final = Citations(kg.settings.data_dir, kg.store) if loader.cites else None
+        self.citations: Final = Citations(kg) if loader.cites else None
         self.cited = False
         """Whether the citations follow from all records of this load."""
         self.paths: Final = SourcePaths(kg.settings.data_dir)

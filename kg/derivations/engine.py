@@ -9,15 +9,16 @@ next one.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
 from itertools import islice
 from typing import Final, Generic, Protocol, TypeVar
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.protocol import Definition, Outcome, Progress
+from kg.derivations.protocol import Definition, Graph, Outcome, Progress
 from kg.derivations.state import Finished, Known, Point, State
 from kg.provenance.load_records import Derived, RecordOrigin, Run
 from kg.provenance.promotion import build_load_patch
@@ -124,28 +125,27 @@ class Due(Generic[Table, Part]):
 
 
 class Opened(Generic[Computation]):
-    """A derivation of a store. `build` imports its computation.
+    """A derivation of a store. Its computation is imported when it is needed, unless it is given."""
 
-    `find_others` describes the other inputs of all outputs, such as installed models.
-    """
-
-    def __init__(
-        self,
-        store: Store,
-        state: State,
-        definition: Definition,
-        build: Callable[[], Computation],
-        find_others: Callable[[], str] = str,
-    ) -> None:
+    def __init__(self, kg: Graph, state: State, definition: Definition, given: Computation | None = None) -> None:
         self.definition: Final = definition
-        self._store: Final = store
+        self._kg: Final = kg
+        self._store: Final = kg.store
         self._state: Final = state
-        self._build: Final = build
-        self._find_others: Final = find_others
+        self._given: Final = given
 
     @cached_property
     def _derivation(self) -> Computation:
-        return self._build()
+        if self._given is not None:
+            return self._given
+        module, _, name = self.definition.computation.rpartition(".")
+        made: Computation = getattr(import_module(module), name)(self._kg)
+        return made
+
+    def is_used(self) -> bool:
+        """Whether the store has input, or has had some."""
+        asked = self.definition.any_input
+        return not asked or self._state.load(self.definition.name) is not None or bool(self._store.query(asked))
 
     def count_due(self) -> Counter[str]:
         """Count the due inputs by reason, without those that a change of the table makes due, and record nothing."""
@@ -173,7 +173,7 @@ class Opened(Generic[Computation]):
 
     @property
     def _version(self) -> str:
-        return f"{self.definition.version} {self._find_others()}".strip()
+        return f"{self.definition.version} {self.definition.find_others(self._kg.settings)}".strip()
 
     def is_current(self) -> bool:
         """Whether commits have touched no input since the last run."""

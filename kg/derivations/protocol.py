@@ -10,7 +10,8 @@ from typing import Literal, Protocol
 from pyoxigraph import NamedNode
 
 from kg.provenance.load_records import Run
-from kg.store.protocol import Commit
+from kg.settings import Settings
+from kg.store.protocol import Commit, Store
 
 Progress = Callable[[int, int | None, str], None]
 
@@ -19,7 +20,19 @@ Kind = Literal["with the record", "by difference", "after the commit", "aggregat
 that it adds and removes; after the commit; or from the differences of two states of the store."""
 
 
-@dataclass(slots=True)
+class Graph(Protocol):
+    """A store with the settings of its data directory."""
+
+    @property
+    def store(self) -> Store:
+        """The store."""
+
+    @property
+    def settings(self) -> Settings:
+        """The settings."""
+
+
+@dataclass(slots=True, eq=False)
 class Definition:
     """A derivation apart from its computation, so that due graphs are counted without importing that."""
 
@@ -34,6 +47,12 @@ class Definition:
     """How the names of input graphs begin."""
     writes: str = ""
     """How the names of output graphs begin."""
+    computation: str = ""
+    """The class of the computation of loaders, made for a graph."""
+    any_input: str = ""
+    """The query whether a store has input."""
+    find_others: Callable[[Settings], str] = lambda settings: ""
+    """Describes other inputs of all outputs, such as installed models."""
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
 from kg.text import quoted
 from loaders import derivations as of_loaders
-from loaders.dispatch import call, call_here
+from loaders.dispatch import call
 
 DEFINITIONS: Final[dict[str, Definition]] = {
     each.name: each for each in (*of_loaders.DEFINITIONS, *by_difference.DEFINITIONS)
@@ -28,8 +28,7 @@ def _open_here(kg: KnowledgeGraph) -> list[Derivation]:
 
 def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:
     """Count the due graphs of each derivation by reason. Raises ModelError if a model that one needs is missing."""
-    due: dict[str, Counter[str]] = call_here(kg, "count_due")
-    return due | {each.definition.name: each.count_due() for each in _open_here(kg)}
+    return of_loaders.count_due(kg) | {each.definition.name: each.count_due() for each in _open_here(kg)}
 
 
 def find_differing(kg: KnowledgeGraph, most: int) -> dict[str, list[str]]:

@@ -15,12 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from pyoxigraph import Quad
 
 from kg.data_directory import DataDirectory
+from kg.derivations.engine import Engine
 from kg.derivations.state import Finished, State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.vocabulary import mint
-from loaders.mentions.graph import MENTIONS, open_mentions
+from loaders.mentions.graph import MENTIONS
 from loaders.mentions.graph import refresh as refreshing
-from loaders.mentions.graph.refresh import mention_graph, refresh
+from loaders.mentions.graph.refresh import Mentions, mention_graph, refresh
 from tests.examples import dear
 from tests.loaders.mentions.test_refresh import opened, put_concept, put_text
 
@@ -141,7 +142,7 @@ def test_outputs_that_do_not_follow_from_their_inputs_are_found(tmp_path: Path) 
     refresh(kg)
     graph = mention_graph(mint("graph", "src", "climate", "act"))
     with State(tmp_path / "data") as state:
-        engine = open_mentions(kg, state)
+        engine = Engine(kg, state, MENTIONS, Mentions(kg))
         assert engine.find_differing(20) == []
         kg.store.commit({graph: kg.store.graph(graph)[1:]})
         assert engine.find_differing(20) == [graph]

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from functools import partial
-from pathlib import Path
+from collections.abc import Collection
 from typing import Final, Protocol
 
 from pyoxigraph import Literal, NamedNode
 
 from kg.derivations.engine import Opened, load_hashes
 from kg.derivations.protocol import Definition, Outcome, Progress
-from kg.derivations.state import State
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, named_node, select
+from kg.store.protocol import named_node, select
 from kg.vocabulary import CITATIONS as ROOT
 from kg.vocabulary import PROV_GRAPH, SOURCED, mint
 
+WITH_TEXT: Final = bind(
+    """{
+  GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $sources))
+  FILTER EXISTS { GRAPH ?graph { ?unit schema:text ?text } }
+}""",
+    prov=PROV_GRAPH,
+    sources=Literal(SOURCED),
+)
 FAMILY_GRAPHS: Final = mint("graph", "ref", "family").value + "/"
 CITATIONS: Final = Definition(
     "citations",
@@ -25,15 +30,12 @@ CITATIONS: Final = Definition(
     "4",
     (SOURCED, FAMILY_GRAPHS),
     ROOT,
+    "loaders.citations.graph.refresh.Citations",
+    f"ASK {WITH_TEXT}",
 )
 
 MEMBERS: Final = """
 SELECT DISTINCT ?graph WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?document eli:is_member_of ?family } }"""
-
-HAS_TEXT: Final = """{
-  GRAPH $prov { ?graph kg:contentSha256 ?hash } FILTER(STRSTARTS(STR(?graph), $sources))
-  FILTER EXISTS { GRAPH ?graph { ?unit schema:text ?text } }
-}"""
 
 _AT_ONCE: Final = 500
 
@@ -41,29 +43,26 @@ _AT_ONCE: Final = 500
 class Computation(Protocol):
     """The citations of a store."""
 
-    def refresh(self, on_progress: Progress | None = None) -> Outcome:
-        """Redo the records whose citations may differ with the current families."""
+    def refresh(self, on_progress: Progress | None = None, *, full: bool = False) -> Outcome:
+        """Redo the records whose citations may differ with the current families, or all."""
 
     def find_differing(self, most: int) -> list[NamedNode]:
         """Find the citations of up to `most` records again; return the graphs that the store has in another state."""
 
 
-class CitationEngine(Opened[Callable[[bool], Computation]]):
+class CitationEngine(Opened[Computation]):
     """The citations of stored texts. Those of a record are in its commit; changes of families concern the others."""
 
     def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
         """Redo the records whose citations may differ with the current families, or all."""
-        return self._derivation(full).refresh(on_progress)
+        return self._derivation.refresh(on_progress, full=full)
 
     def find_differing(self, most: int) -> list[NamedNode]:
         """Find the citations of up to `most` records again; return the graphs that the store has in another state.
 
         Nothing is compared if families have changed since the last run.
         """
-        known, _ = self.load_known()
-        return (
-            [] if known is None or self.find_touched(known) != set() else self._derivation(False).find_differing(most)
-        )
+        return self._derivation.find_differing(most) if self.is_current() else []
 
     def select_inputs(self, graphs: Collection[NamedNode] | None) -> set[NamedNode] | None:
         """Select the graphs that may have added, changed or removed a family."""
@@ -77,19 +76,3 @@ class CitationEngine(Opened[Callable[[bool], Computation]]):
             rows = select(self._store.query, bind(MEMBERS, graphs=named[start : start + _AT_ONCE]))
             found |= {named_node(row["graph"]) for row in rows}
         return found
-
-
-def has_texts(store: Store) -> bool:
-    """Whether a store has records with texts."""
-    return bool(store.query(bind(f"ASK {HAS_TEXT}", prov=PROV_GRAPH, sources=Literal(SOURCED))))
-
-
-def open_citations(store: Store, state: State, data_dir: Path) -> CitationEngine:
-    """Open the derivation of citations."""
-
-    def build() -> Callable[[bool], Computation]:
-        from loaders.citations.graph.refresh import Citations
-
-        return partial(Citations, data_dir, store)
-
-    return CitationEngine(store, state, CITATIONS, build)

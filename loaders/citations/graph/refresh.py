@@ -13,7 +13,6 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from random import sample
 from typing import Final
 from urllib.parse import unquote
@@ -22,14 +21,15 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.derivations.protocol import Outcome, Progress
 from kg.derivations.state import State
+from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, named_node, select, term_text
-from kg.vocabulary import DCTERMS, PROV_GRAPH, SOURCED, iri_prefix, mint
+from kg.vocabulary import DCTERMS, SOURCED, iri_prefix, mint
 from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames, find_needle, is_distinctive
-from loaders.citations.graph import CITATIONS, FAMILY_GRAPHS, HAS_TEXT, has_texts, open_citations
+from loaders.citations.graph import CITATIONS, FAMILY_GRAPHS, WITH_TEXT, CitationEngine
 from loaders.citations.graph.family_laws import FamilyLaws
 from loaders.citations.graph.texts import Record, derive_citations
 
@@ -50,7 +50,7 @@ WITH_DOCUMENTS: Final = """
 SELECT DISTINCT ?family WHERE { GRAPH ?graph { ?document eli:is_member_of ?family }
   FILTER(STRSTARTS(STR(?graph), $sources)) }"""
 
-WITH_TEXT: Final = f"SELECT ?graph WHERE {HAS_TEXT}"
+TEXT_GRAPHS: Final = f"SELECT ?graph WHERE {WITH_TEXT}"
 """The graphs of records with texts: one look into each. Reading a million texts takes twelve times as long."""
 
 HOLDING: Final = """
@@ -89,28 +89,28 @@ class Settled:
     """Whether a load that may have changed families was killed before its search."""
 
     @classmethod
-    def load(cls, data_dir: Path, store: Store) -> Settled:
+    def load(cls, kg: KnowledgeGraph) -> Settled:
         """Load the state of the last update; of a store without texts and families it is complete."""
-        with State(data_dir) as state:
-            engine = open_citations(store, state, data_dir)
+        with State(kg.settings.data_dir) as state:
+            engine = CitationEngine(kg, state, CITATIONS)
             known, _ = engine.load_known()
+            empty = not engine.is_used()
             changing = known is not None and engine.find_touched(known) != set()
         if known is not None:
             said = json.loads(known.compared)
             families = {family: (title, tuple(keys)) for family, title, keys in said["families"]}
             return cls(families, said["titled"], changing=changing)
-        empty = not has_texts(store)
         # With families but no texts, the known families are lost: the texts of this load are searched again after it.
-        return cls(complete=empty and not load_families(store), empty=empty)
+        return cls(complete=empty and not load_families(kg.store), empty=empty)
 
-    def save(self, data_dir: Path, store: Store) -> None:
+    def save(self, kg: KnowledgeGraph) -> None:
         """Write the state."""
         said = {
             "families": [(family, title, keys) for family, (title, keys) in sorted(self.families.items())],
             "titled": {law: list(families) for law, families in self.titled.items()},
         }
-        with State(data_dir) as state:
-            open_citations(store, state, data_dir).save(store.statistics().generation, json.dumps(said).encode())
+        with State(kg.settings.data_dir) as state:
+            CitationEngine(kg, state, CITATIONS).save(kg.store.statistics().generation, json.dumps(said).encode())
 
 
 def load_families(store: Store) -> Families:
@@ -134,18 +134,17 @@ def load_families(store: Store) -> Families:
 
 def load_text_graphs(store: Store) -> list[NamedNode]:
     """Load the names of the graphs of records with texts."""
-    rows = select(store.query, bind(WITH_TEXT, prov=PROV_GRAPH, sources=Literal(SOURCED)))
+    rows = select(store.query, TEXT_GRAPHS)
     return sorted((named_node(row["graph"]) for row in rows), key=str)
 
 
 class Citations:
-    """The citations of a store, for one load; with `full`, all texts are searched after it."""
+    """The citations of a store, for one load."""
 
-    def __init__(self, data_dir: Path, store: Store, full: bool = False) -> None:
-        self._data_dir: Final = data_dir
-        self._store: Final = store
-        settled = Settled.load(data_dir, store)
-        self._settled: Final = replace(settled, complete=False) if full else settled
+    def __init__(self, kg: KnowledgeGraph) -> None:
+        self._kg: Final = kg
+        self._store: Final = kg.store
+        self._settled: Final = Settled.load(kg)
         self._families: dict[str, tuple[str, tuple[str, ...]]] = dict(self._settled.families)
         """The families as far as known: those before this load, and those in its commits so far."""
         self._names = FamilyNames(self._families)
@@ -154,13 +153,13 @@ class Citations:
         self._searched: Final[dict[NamedNode, int]] = {}
         """The records of this load, with the number of changes that each was searched after."""
         self._number = 0
-        self._laws: Final = FamilyLaws(store, self._settled.titled)
+        self._laws: Final = FamilyLaws(kg.store, self._settled.titled)
         self._changes_families = self._settled.changing
         """Whether this load, or a killed one before it, may have added, changed or removed a family."""
         self._knows_families = self._settled.complete and not self._settled.changing
         """Whether the families of the store are the known ones: nothing was renamed, replaced or removed."""
         if self._settled.empty and self._settled.complete:  # else the next load would search all texts
-            self._settled.save(data_dir, store)
+            self._settled.save(kg)
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
         """Build the graphs of citations that change with a commit, except those that it has already."""
@@ -212,13 +211,15 @@ class Citations:
             self._families |= changed
             self._names = FamilyNames(self._families)
 
-    def refresh(self, on_progress: Progress | None = None) -> Outcome:
-        """Redo the records whose citations may differ with the current families."""
+    def refresh(self, on_progress: Progress | None = None, *, full: bool = False) -> Outcome:
+        """Redo the records whose citations may differ with the current families, or all."""
         store, before, outcome = self._store, self._settled, Outcome()
-        if before.complete and not self._changes_families:
-            before.save(self._data_dir, store)
+        if full:
+            before = replace(before, complete=False)
+        elif before.complete and not self._changes_families:
+            before.save(self._kg)
             return outcome
-        families = self._families if self._knows_families else load_families(store)
+        families = self._families if self._knows_families and not full else load_families(store)
         if not before.complete:
             graphs = load_text_graphs(store)
         elif families == before.families:
@@ -231,7 +232,7 @@ class Citations:
             _redo(store, graphs, FamilyNames(families), outcome, on_progress)
         if before.changing or not before.complete:
             _redo_laws(store, self._laws, families, outcome)
-        Settled(families, self._laws.get_titled()).save(self._data_dir, store)
+        Settled(families, self._laws.get_titled()).save(self._kg)
         return outcome
 
     def find_differing(self, most: int) -> list[NamedNode]:

@@ -15,12 +15,13 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final
 from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import Result
+from kg.derivations.engine import Engine, Result, WholeEngine
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
@@ -52,7 +53,8 @@ from loaders.files.extraction.entity_model import (
     to_name,
 )
 from loaders.files.extraction.language_pipeline import describe_pipeline, load_pipeline
-from loaders.files.graph import ENTITIES, open_entities, open_links
+from loaders.files.graph import ENTITIES, LINKS
+from loaders.files.graph.entity_links import Links
 from loaders.files.graph.gazetteers import Gazetteers, find_affected, get_collection
 from loaders.files.loader import GRAPHS
 from loaders.mentions.graph_words import filter_of
@@ -375,8 +377,8 @@ def _load_mentioned(
 def find_pending(kg: KnowledgeGraph) -> dict[NamedNode, str]:
     """Find the graphs of files whose entities are due, with the hashes of their content."""
     with State(kg.settings.data_dir) as state:
-        engine = open_entities(kg, state)
-        return {} if engine is None else engine.find_due().hashes
+        engine = Engine(kg, state, ENTITIES, Entities(kg))
+        return engine.find_due().hashes if engine.is_used() else {}
 
 
 def load_lengths(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, int]:
@@ -409,15 +411,15 @@ def refresh(
     remove_invalidated(kg.store)
     report = EntityReport()
     with State(kg.settings.data_dir) as state:
-        engine = open_entities(kg, state, lambda: Entities(kg, report, is_paused))
-        if engine is not None:
+        engine = Engine(kg, state, ENTITIES, Entities(kg, report, is_paused))
+        if engine.is_used():  # without files no pipeline is needed
             due = engine.find_due(full=full)
             if files is not None:
                 wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
                 due.hashes = {graph: digest for graph, digest in due.hashes.items() if graph in wanted}
             report.run = engine.run(due, on_progress).run
-        if link and report.is_done and (links := open_links(kg, state)) is not None:
-            links.derive()
+        if link and report.is_done:
+            _update_links(kg, state)
     report.seconds = time.perf_counter() - started
     return report
 
@@ -425,8 +427,13 @@ def refresh(
 def renew_links(kg: KnowledgeGraph, on_progress: Progress | None = None) -> None:
     """Link the entities of files to the concepts, people, places and laws that another load has added or changed."""
     with State(kg.settings.data_dir) as state:
-        if (links := open_links(kg, state)) is not None:
-            links.derive()
+        _update_links(kg, state)
+
+
+def _update_links(kg: KnowledgeGraph, state: State) -> None:
+    links = WholeEngine(kg, state, LINKS, Links(kg))
+    if links.is_used():
+        links.derive()
 
 
 class Entities:
@@ -444,13 +451,15 @@ class Entities:
         self.settings: Final = kg.settings
         self.is_paused: Final = is_paused
         self.report: Final = report or EntityReport()
-        self.run: Final = Run(
-            Agent("loaders.files.entities", ENTITIES.version),
-            {"pipeline": describe_pipeline(kg.settings.spacy_pipeline)},
-        )
         self.names: dict[Key, set[str]] = defaultdict(set)
         """The names of the entities in the batch."""
         self.sources: dict[Key, set[NamedNode]] = defaultdict(set)
+
+    @cached_property
+    def run(self) -> Run:
+        """The run that commits."""
+        pipeline = describe_pipeline(self.settings.spacy_pipeline)
+        return Run(Agent("loaders.files.entities", ENTITIES.version), {"pipeline": pipeline})
 
     def get_output(self, source: NamedNode) -> NamedNode:
         """Return the graph of the entities of a file."""

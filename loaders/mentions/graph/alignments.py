@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from hashlib import sha256 as hash_of
 from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.derivations.engine import load_hashes
+from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
@@ -43,10 +45,14 @@ def count_alignments(store: Store) -> int:
 class Alignments:
     """The derivation of alignments from the names of concepts, land uses, topics and definitions."""
 
-    def __init__(self, store: Store, table: Table) -> None:
-        self.store: Final = store
-        self.table: Final = table
-        self.several: Final = sorted(set(load_named(store)), key=str) if table.rows else []
+    def __init__(self, kg: KnowledgeGraph, table: Table | None = None) -> None:
+        self.store: Final = kg.store
+        self.table: Final = Table.load(kg.store) if table is None else table
+
+    @cached_property
+    def several(self) -> Sequence[Named]:
+        """The names to align."""
+        return sorted(set(load_named(self.store)), key=str) if self.table.rows else []
 
     def compute(self, before: bytes | None, touched: Collection[NamedNode]) -> tuple[Derived, bytes]:
         """Align the names, unless neither these nor those of concepts have changed."""

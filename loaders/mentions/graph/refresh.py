@@ -103,14 +103,14 @@ def refresh(kg: KnowledgeGraph, *, full: bool = False, on_progress: Progress | N
     costs one query.
     """
     started = time.perf_counter()
-    derivation = Mentions(kg.store)
+    derivation = Mentions(kg)
     report = derivation.report
     with State(kg.settings.data_dir) as state:
-        engine = Engine(kg.store, state, MENTIONS, lambda: derivation)
+        engine = Engine(kg, state, MENTIONS, derivation)
         due = engine.find_due(full=full)
         report.concepts, report.labels = due.table.concepts, due.table.names
         outcome = engine.run(due, on_progress)
-        WholeEngine(kg.store, state, ALIGNMENTS, lambda: Alignments(kg.store, due.table)).derive(full=full)
+        WholeEngine(kg, state, ALIGNMENTS, Alignments(kg, due.table)).derive(full=full)
     report.alignments = count_alignments(kg.store)
     report.run, report.quads_added, report.quads_removed = outcome.run, outcome.added, outcome.removed
     report.seconds = time.perf_counter() - started
@@ -158,8 +158,8 @@ Part = Mapping[NamedNode, str]
 class Mentions:
     """The derivation of mentions from the graphs with texts. Its table are the names of all concepts."""
 
-    def __init__(self, store: Store) -> None:
-        self.store: Final = store
+    def __init__(self, kg: KnowledgeGraph) -> None:
+        self.store: Final = kg.store
         self.report: Final = MentionReport()
         self.run: Run | None = None
         self.changed: Collection[tuple[str, str]] = ()

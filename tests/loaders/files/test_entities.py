@@ -11,6 +11,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
 from kg.actors import ADMIN, WRITE, Actor
+from kg.derivations.engine import WholeEngine
 from kg.derivations.state import State
 from kg.errors import ModelError, StoreError
 from kg.integrity.compaction import compact
@@ -27,7 +28,7 @@ from loaders.files.extraction.entity_model import Extraction, Key, normalize_nam
 from loaders.files.extraction.gazetteer import find_aliases, mine_names
 from loaders.files.extraction.language_pipeline import load_pipeline
 from loaders.files.extraction.plain_text import LONGEST, build_outline, to_plain
-from loaders.files.graph import entity_links, open_links
+from loaders.files.graph import LINKS, entity_links
 from loaders.files.graph.entities import (
     INTERRUPTED,
     Chunk,
@@ -495,8 +496,7 @@ def test_entities_are_linked_to_people_that_are_loaded_later(
     assert not kg.store.query(linked)
     before = entity_graphs(kg)
     with State(kg.settings.data_dir) as state:
-        links = open_links(kg, state)
-        assert links is not None
+        links = WholeEngine(kg, state, LINKS)
         assert not links.find_differing(99)
         links.derive(full=True)
     assert entity_graphs(kg) == before

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.data_directory import DataDirectory
+from kg.derivations.engine import Engine
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
@@ -24,9 +25,9 @@ from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
-from loaders.mentions.graph import open_mentions
+from loaders.mentions import graph as definitions
 from loaders.mentions.graph import refresh as refreshing
-from loaders.mentions.graph.refresh import MentionReport, mention_graph, refresh
+from loaders.mentions.graph.refresh import MentionReport, Mentions, mention_graph, refresh
 from loaders.mentions.graph.text_units import find_units_with, may_contain
 from tests.examples import dear
 
@@ -351,7 +352,7 @@ def test_what_a_killed_search_left_is_searched_again_when_the_names_have_changed
     put_concept(kg, "Q2", "solar energy")
     state = kg.settings.directory.derivations
     with State(kg.settings.data_dir) as opened_state:
-        open_mentions(kg, opened_state).find_due()
+        Engine(kg, opened_state, definitions.MENTIONS, Mentions(kg)).find_due()
     killed = state.read_bytes()
     refresh(kg)
     state.write_bytes(killed)  # as if it had been killed between the commit and the record that it is done
