@@ -637,8 +637,11 @@ class OxigraphStore:
             bulk_commits.write_bulk(self._opened(), self._log, self.directory, prepared)
             self._has_removals = True
             return
-        self._opened().update(difference.build_update(prepared.remove, prepared.drop, prepared.add))
-        self._log.sync()
+        if dropped := bulk_commits.find_dropped(prepared):
+            bulk_commits.write_removals(self._opened(), self._log, self.directory, prepared, dropped)
+        else:
+            self._opened().update(difference.build_update(prepared.remove, prepared.drop, prepared.add))
+            self._log.sync()
         self._unflushed += sum(map(len, prepared.remove.values())) + sum(map(len, prepared.add.values()))
 
     def _write_elsewhere(self, prepared: PreparedCommit, checkpoint: Path, folder: Path) -> None:

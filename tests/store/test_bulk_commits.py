@@ -124,22 +124,24 @@ def test_commits_that_remove_or_replace_content_are_transactions(tmp_path: Path)
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_stop_before_the_old_head_is_removed_is_made_good_when_the_store_opens(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_a_stop_before_the_old_head_or_a_dropped_graph_is_removed_is_made_good_when_the_store_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_dropped: bool
 ) -> None:
+    wanted = dict.fromkeys(make_graph("first"), ()) if is_dropped else make_graph("second")
     with OxigraphStore(tmp_path) as store:
         store.commit(make_graph("first"), lambda _: describe("first"))
         with monkeypatch.context() as patch:
             patch.setattr(bulk_commits, "_remove", fail)
             with pytest.raises(WriteUncertainError):
-                store.commit(make_graph("second"), lambda _: describe("second"))
+                store.commit(wanted, lambda _: describe("second"))
         assert store.statistics().generation == 2, "the head of the commit that is written"
         assert (tmp_path / UNFINISHED).exists()
     with OxigraphStore(tmp_path) as store:
         assert not (tmp_path / UNFINISHED).exists()
         statistics = store.statistics()
         assert statistics.generation == 2
-        assert count(store) == [statistics.quads, statistics.graphs]
+        assert count(store) == [statistics.quads, statistics.graphs] == [statistics.quads, len(store.graphs())]
         ends = [quad.object for quad in store.graph(PROV_GRAPH) if quad.predicate == DCTERMS.modified]
         assert ends == [Literal("second")]
         assert store.commit(make_graph("third"), lambda _: describe("third")).generation == 3
