@@ -23,7 +23,6 @@ from kg.loading import exclusive_load, wait_for_embeddings
 from kg.retrieval.results import DatasetCheck
 from kg.search.index_sync import repair_index
 from kg.store.protocol import select, term_text
-from kg.tools import derivations
 from kg.tools.calls import Command
 from kg.tools.catalog.health import find_problems
 from kg.tools.claims.review import Verdict, review_claim
@@ -39,6 +38,7 @@ Document = dict[str, Any]
 TEXT_UNITS: Final = """
 SELECT (COUNT(DISTINCT ?unit) AS ?units) WHERE { ?unit schema:text ?text MINUS { ?unit a kg:Summary } }"""
 """Some may not be in the index yet."""
+SUMMARIES: Final = "SELECT (COUNT(DISTINCT ?summary) AS ?summaries) WHERE { ?summary a kg:Summary }"
 SAMPLE: Final = 20
 """Graphs of each derivation that `doctor` computes again."""
 WATCH_S: Final = 30.0
@@ -47,16 +47,24 @@ WATCH_S: Final = 30.0
 
 def store_status(kg: KnowledgeGraph) -> Document:
     """Count the contents of the data directory and of its search index."""
+    from kg.tools import derivations
+
     counted, indexed = kg.store.statistics(), kg.search.status()
     quarantine = kg.settings.directory.quarantine
     check = kg.dataset_check and kg.dataset_check()
     problems = find_problems(kg, indexed, check)
     text_units: int | None = None
     due: list[str] = []
+    others = [f"vectors: {indexed.pending_vectors:,} pending of {indexed.units:,}"]
     try:
         # In a worker: to count over a damaged block, the engine takes memory without bound.
         [counts] = select(lambda query: kg.query(query, all_graphs=True).result, TEXT_UNITS)
         text_units = int(term_text(counts["units"]))
+        [written] = select(kg.store.query, SUMMARIES)
+        others += [
+            f"search index: {indexed.units:,} of {text_units:,} texts",
+            f"summaries: {int(term_text(written['summaries'])):,}, by agents and models",
+        ]
     except (QueryLimitError, StoreError) as error:
         problems.append(f"The texts cannot be counted, perhaps because a file is damaged (see `kg doctor`): {error}")
     else:  # the queries of derivations run in this process, which a damaged block would fill
@@ -85,6 +93,7 @@ def store_status(kg: KnowledgeGraph) -> Document:
         "model_problem": indexed.embedder_error,
         "quarantined": sum(1 for _ in quarantine.glob("*.json")) if quarantine.is_dir() else 0,
         "due": due,
+        "not_derived": others,
         "dataset_shapes": _checked(check),
         "problems": problems,
     }
@@ -168,6 +177,8 @@ def mentions(kg: KnowledgeGraph, full: bool = False) -> Document:
 
 def derive(kg: KnowledgeGraph, name: str | None = None, full: bool = False) -> Document:
     """Compute due derived graphs, of the derivation `name` or of all; with `full`, all of them."""
+    from kg.tools import derivations
+
     return _run(kg, "derive", partial(derivations.derive, kg, name, full=full))
 
 
@@ -239,6 +250,8 @@ def backup(kg: KnowledgeGraph, target: str) -> Document:
 
 def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Document:
     """Inspect the index and, with `read`, the store; with `repair`, repair both."""
+    from kg.tools import derivations
+
     PROGRESS.get()(0, None, "reading the store")
     document = inspect_and_repair(kg, read=read, repair=repair)
     if not read or "index" not in document["checked"]:  # a damaged store is not read any further

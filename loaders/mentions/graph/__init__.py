@@ -21,7 +21,7 @@ ALIGNMENTS: Final = Definition(
     "the concepts whose names land uses, topics and definitions have",
     "after the commit",
     "2",
-    (*READS, f"{DERIVED}skos/", f"{mint('graph', 'ref').value}/", f"{EXTRACTED}zoning/"),
+    (*READS, f"{DERIVED}skos/", f"{mint('graph', 'ref', 'landuse').value}/", f"{EXTRACTED}zoning/"),
     f"{EXTRACTED}alignment/",
     "loaders.mentions.graph.alignments.Alignments",
 )
