@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, overload
+
+REJECTED: Final = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{24}")
+"""Name of a record in quarantine, without the endings of its files."""
 
 Kind = Literal["content", "state", "cache", "transient", "kept", "process", "given"]
 
@@ -93,6 +97,16 @@ class DataDirectory:
         """Find the files and folders of an entry, or of the entries of a kind. Those of a pattern are sorted."""
         return [
             path for entry in ENTRIES if wanted in (entry, entry.kind) for path in sorted(self.path.glob(entry.name))
+        ]
+
+    def find_half_rejected(self) -> list[Path]:
+        """Find the files of the quarantine that belong to no record there: a killed process left them."""
+        names = {path: path.name.partition(".")[0] for path in sorted(self.quarantine.glob("*"))}
+        return [
+            path
+            for path, name in names.items()
+            if REJECTED.fullmatch(name)
+            and (path.suffix == ".partial" or not (self.quarantine / f"{name}.json").exists())
         ]
 
     def name_now(self, entry: Entry, end: str = "") -> Path:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -20,6 +19,7 @@ from typing import Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pyoxigraph import NamedNode
 
+from kg.data_directory import REJECTED, DataDirectory
 from kg.errors import InvalidInputError, NotFoundError, RecordError, SourceError, StoreError
 from kg.files import is_unwritable, write_file
 from kg.fuzzy_names import nearest
@@ -35,7 +35,6 @@ from loaders.readers.locations import File, file_sha256
 RESULTS_KEPT: Final = 1_000
 """Maximum validation results in a description. The ``sh:ValidationReport`` contains all."""
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{24}")
 _LARGEST_BYTES: Final = 64_000_000
 _HASH: Final = 24
 _SHORT: Final = 8
@@ -153,7 +152,7 @@ class Quarantine:
             ) from error
         except ValueError as error:
             raise RecordError(f"Not the description of a record: {error}.") from error
-        if not _NAME.fullmatch(path.stem) or path.stem != _name(entry.domain, entry.key()):
+        if not REJECTED.fullmatch(path.stem) or path.stem != _name(entry.domain, entry.key()):
             raise RecordError("The file name does not match the record in the file.")
         entry.name = path.stem
         return entry
@@ -329,13 +328,11 @@ class Quarantine:
         """Load the records of earlier runs."""
         return [entry for entry in self.entries()[0] if entry.name not in self.written] if self.names else []
 
-    def sweep(self) -> None:
-        """Remove partial files that a killed process left. Raises StoreError."""
+    def sweep(self, directory: DataDirectory) -> None:
+        """Remove the files that a killed process left. Raises StoreError."""
         with self._writing():
-            for path in self.folder.glob(f"{self.domain}-*"):
-                name = path.name.partition(".")[0]
-                if _NAME.fullmatch(name) and (path.suffix == ".partial" or not (self.folder / f"{name}.json").exists()):
-                    path.unlink(missing_ok=True)
+            for path in directory.find_half_rejected():
+                path.unlink(missing_ok=True)
 
     def _write(self, entry: Entry) -> None:
         text = json.dumps(entry.model_dump(mode="json"), ensure_ascii=False, indent=2)

@@ -186,7 +186,7 @@ class _Retry(Loading):
     def run(self, prune: bool = False) -> LoadReport:
         """Read each record separately, so that no record uses rows of another."""
         with self.indexer:
-            self.quarantine.sweep()
+            self.quarantine.sweep(self.kg.settings.directory)
             for entry in self.entries:
                 self.current = entry
                 try:

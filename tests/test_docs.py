@@ -39,6 +39,7 @@ def test_every_generated_part_is_in_one_page() -> None:
         "climate_columns",
         "commands",
         "data_directory",
+        "derivations",
         "errors",
         "groups",
         "modules",

@@ -39,9 +39,9 @@ ABOVE_LOADERS = {"loading", "retrieval", "tools", "server", "cli"}
 APPLICATION = "kg/server/app.py"
 
 LOADERS_KNOW = {
-    "kg.bundle", "kg.calendar_dates", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.ingestion", "kg.interruption",
-    "kg.iso3166", "kg.partial_dates", "kg.processes", "kg.remote", "kg.settings", "kg.text", "kg.vocabulary",
-    "kg.wikidata_properties", "kg.words",
+    "kg.bundle", "kg.calendar_dates", "kg.data_directory", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.ingestion",
+    "kg.interruption", "kg.iso3166", "kg.partial_dates", "kg.processes", "kg.remote", "kg.settings", "kg.text",
+    "kg.vocabulary", "kg.wikidata_properties", "kg.words",
 }  # fmt: skip
 STORE_READERS_KNOW = LOADERS_KNOW | {
     "kg.actors",

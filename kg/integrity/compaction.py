@@ -53,7 +53,7 @@ def compact(data_dir: Path) -> dict[str, Any]:
         quads = _rewrite_store(directory)
         stored = time.monotonic()
         index = _rewrite_index(directory.index)
-        removed = [*_remove_caches(directory), *_sweep_quarantine(directory.quarantine)]
+        removed = list(_remove_caches(directory))
         sync_folder(data_dir)
     except OSError as error:
         raise StoreError(f"Cannot compact {data_dir}: {error.strerror or error}. Run kg compact again.") from error
@@ -124,16 +124,10 @@ def _rewrite_index(folder: Path) -> str:
 
 
 def _remove_caches(directory: DataDirectory) -> Iterator[str]:
-    """Remove files that are written again when they are needed, and may be older than the store; yield the names."""
-    for path in directory.find("cache"):
+    """Remove files that are written again when they are needed, or that a killed process left; yield the names.
+
+    They may be older than the store.
+    """
+    for path in (*directory.find("cache"), *directory.find_half_rejected()):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
         yield path.relative_to(directory.path).as_posix()
-
-
-def _sweep_quarantine(folder: Path) -> Iterator[str]:
-    """Remove files of the quarantine that belong to no record: a killed load left them."""
-    for path in sorted(folder.glob("*")):
-        name = path.name.partition(".")[0]
-        if path.is_file() and (path.suffix == ".partial" or not (folder / f"{name}.json").exists()):
-            path.unlink()
-            yield f"{folder.name}/{path.name}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import islice
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad, Store
@@ -15,6 +14,7 @@ from kg.integrity.graph_reader import GraphReader
 from kg.processes import task
 from kg.provenance.shipped import INFERENCES
 from kg.store.commits import HEAD
+from kg.store.protocol import batched
 from kg.vocabulary import CATALOG_GRAPH, KG, OWL, PROV_GRAPH, TBOX_GRAPH, UNCOUNTED_GRAPHS
 
 _PORTION: Final = 50_000
@@ -110,7 +110,7 @@ def _write_counters(store: Store, sizes: Sequence[int]) -> None:
 
 def _write_portions(store: Store, quads: Iterator[Quad]) -> int:
     number = 0
-    while portion := list(islice(quads, _PORTION)):
+    for portion in batched(quads, _PORTION):
         store.extend(portion)
         number += len(portion)
     return number

@@ -12,7 +12,7 @@ from typing import Final
 from pyoxigraph import NamedNode
 
 from kg.sparql.terms import bind
-from kg.store.protocol import Query, Result, Rows, Term, named_node, select, term_text
+from kg.store.protocol import Query, Result, Rows, Term, batched, named_node, select, term_text
 from kg.vocabulary import BASE, PROV, PROV_GRAPH, RDFS, SCHEMA, SOURCED, commit_iri
 
 DESCRIPTIONS: Final = """
@@ -71,8 +71,7 @@ class Records:
     def run(self, texts: Iterable[str]) -> None:
         """Run SELECTs in few requests, for later calls with the same texts."""
         wanted = [text for text in dict.fromkeys(texts) if text not in self._answers]
-        for start in range(0, len(wanted), _QUERIES_AT_ONCE):
-            some = wanted[start : start + _QUERIES_AT_ONCE]
+        for some in batched(wanted, _QUERIES_AT_ONCE):
             if len(some) > 1:
                 self._run_as_one(some)
 
@@ -131,8 +130,7 @@ def load_descriptions(
 def _load_descriptions(query: Query, subjects: Iterable[NamedNode], graph: NamedNode) -> dict[NamedNode, Description]:
     found: dict[NamedNode, Description] = {subject: defaultdict(list) for subject in subjects}
     nodes = list(found)
-    for start in range(0, len(nodes), _AT_ONCE):
-        some = nodes[start : start + _AT_ONCE]
+    for some in batched(nodes, _AT_ONCE):
         for row in select(query, bind(DESCRIPTIONS, subjects=some, prov=graph)):
             found[named_node(row["s"])][named_node(row["p"])].append(row["o"])
     return found

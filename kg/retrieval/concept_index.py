@@ -17,7 +17,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader, iri_of, share
 from kg.sparql.graph_exclusion import type_key
 from kg.sparql.terms import bind, is_iri
-from kg.store.protocol import Rows, Term, preference
+from kg.store.protocol import Rows, Term, batched, preference
 from kg.text import name_or_quote, quoted
 from kg.vocabulary import BASE, KG, PREFIXES, SKOS
 
@@ -237,8 +237,8 @@ def _read(kg: KnowledgeGraph) -> Concepts:
             if isinstance(concept, NamedNode) and isinstance(value, Literal) and concept.value in found:
                 into[concept.value].append(value)
     silent = sorted(found - labels.keys())[: NAMES_READ // 10]
-    for start in range(0, len(silent), _AT_ONCE):
-        nodes = [NamedNode(iri) for iri in silent[start : start + _AT_ONCE]]
+    for portion in batched(silent, _AT_ONCE):
+        nodes = [NamedNode(iri) for iri in portion]
         for concept, value in reading.pairs(bind(OTHER_LABELS, concepts=nodes)):
             if isinstance(concept, NamedNode) and isinstance(value, Literal):
                 labels[concept.value].append(value)

@@ -42,7 +42,7 @@ from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import FacetCounts, FacetName, FacetValue, SearchFilters
 from kg.search.protocol import Codes, Conditions, get_original
 from kg.sparql.terms import bind
-from kg.store.protocol import Term, term_text
+from kg.store.protocol import Term, batched, term_text
 from kg.vocabulary import iri_prefix
 
 MOST_COUNTED: Final = 1_000
@@ -284,8 +284,8 @@ def _add_up_mentions(reader: Reader, conditions: Conditions) -> Counter[str]:
 
     def load(missing: list[str]) -> Mapping[str, Mapping[str, int]]:
         found: dict[str, dict[str, int]] = {iri: {} for iri in missing}
-        for start in range(0, len(missing), _AT_ONCE):
-            nodes = [NamedNode(iri) for iri in missing[start : start + _AT_ONCE]]
+        for portion in batched(missing, _AT_ONCE):
+            nodes = [NamedNode(iri) for iri in portion]
             query = bind(MENTIONS_BY_DOCUMENT, documents=nodes)
             for document, value, passages in reader.tuples("counts by concept", query):
                 if isinstance(document, NamedNode) and isinstance(value, NamedNode):

@@ -20,7 +20,7 @@ from kg.retrieval.hybrid_search import OWN, Found, build_units_query, newest_fir
 from kg.retrieval.reader import Reader, iri_of
 from kg.search.protocol import get_original
 from kg.sparql.terms import bind
-from kg.store.protocol import Term, term_text
+from kg.store.protocol import Term, batched, term_text
 from kg.text import natural_key
 
 Order = Literal["newest", "oldest", "title"]
@@ -89,8 +89,8 @@ def load_document_keys(reader: Reader, documents: Iterable[str]) -> Mapping[str,
     def load(missing: list[str]) -> Mapping[str, DocumentKey]:
         said: dict[str, dict[str, str]] = {iri: {} for iri in missing}
         families: dict[str, set[str]] = {iri: set() for iri in missing}
-        for start in range(0, len(missing), AT_ONCE):
-            query = bind(ORDER_KEYS, documents=[NamedNode(iri) for iri in missing[start : start + AT_ONCE]])
+        for portion in batched(missing, AT_ONCE):
+            query = bind(ORDER_KEYS, documents=[NamedNode(iri) for iri in portion])
             for row in reader.rows("dates and titles", query, declared=("document",)):
                 values, key = said[iri_of(row["document"])], term_text(row["key"])
                 if "value" in row:

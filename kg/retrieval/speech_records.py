@@ -19,7 +19,7 @@ from kg.retrieval.evidence import code_of
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
-from kg.store.protocol import Rows, Term, preference, term_text
+from kg.store.protocol import Rows, Term, batched, preference, term_text
 from kg.text import name_or_quote, quoted
 from kg.vocabulary import BASE, DCTERMS, DERIVED, FOAF, KG, SCHEMA, SKOS, mint, sha256
 
@@ -313,8 +313,8 @@ def load_spans(reader: Reader, speeches: Sequence[str]) -> dict[str, list[Span]]
 def load_texts(reader: Reader, units: Sequence[str]) -> dict[str, str]:
     """Load the texts of text units."""
     found: dict[str, str] = {}
-    for start in range(0, len(units), _UNITS_AT_ONCE):
-        some = [NamedNode(iri) for iri in units[start : start + _UNITS_AT_ONCE]]
+    for portion in batched(units, _UNITS_AT_ONCE):
+        some = [NamedNode(iri) for iri in portion]
         for row in reader.rows("words of chunks", bind(TEXTS, units=some), declared=("unit",)):
             found[iri_of(row["unit"])] = term_text(row["text"])
     return found

@@ -16,6 +16,7 @@ from kg.errors import QuadciteError
 from kg.fuzzy_names import fold
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.word_overlap import find_shares
+from kg.store.protocol import batched
 from kg.vocabulary import sha256
 from kg.words import stems
 
@@ -43,8 +44,8 @@ def embed(kg: KnowledgeGraph, texts: Sequence[str]) -> tuple[str, Vectors]:
     if not texts:
         return kg.search.status().model, np.empty((0, 0), dtype=np.float32)
     rows: list[Sequence[float]] = []
-    for start in range(0, len(texts), _BATCH):
-        made = kg.search.embed(texts[start : start + _BATCH])
+    for portion in batched(texts, _BATCH):
+        made = kg.search.embed(portion)
         if made is None:
             return WORDS, word_vectors(texts)
         rows += made

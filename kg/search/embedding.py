@@ -27,6 +27,7 @@ from kg.search import models
 from kg.search.devices import CUDA, get_providers
 from kg.search.models import BUILT_IN
 from kg.settings import Settings
+from kg.store.protocol import batched
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
@@ -239,7 +240,7 @@ class LocalEmbedder:
                         yield number, text[window.start : window.end], window.tokens
 
     def _embed(self, parts: Sequence[str]) -> Vectors:
-        batches = self._pool.map(self._embed_batch, _split(parts, self._batch))
+        batches = self._pool.map(self._embed_batch, batched(parts, self._batch))
         return _normalize(row for batch in batches for row in batch)
 
     def _embed_batch(self, batch: Sequence[str]) -> list[NDArray[Any]]:
@@ -302,7 +303,7 @@ class RemoteEmbedder:
         """Embed a query as one vector, within `QUERY_S`; see Embedder."""
         parts = [part for _, part, _ in self._cut([text])]
         until = time.monotonic() + self._query_s
-        batches = [self._ask(batch, until) for batch in _split(parts, REMOTE_BATCH)]
+        batches = [self._ask(batch, until) for batch in batched(parts, REMOTE_BATCH)]
         return _mean(_normalize(row for batch in batches for row in batch))
 
     def close(self) -> None:
@@ -323,7 +324,7 @@ class RemoteEmbedder:
             yield number, rest or " ", len(rest)
 
     def _embed(self, parts: Sequence[str]) -> Vectors:
-        running = [self._pool.submit(self._ask, batch) for batch in _split(parts, REMOTE_BATCH)]
+        running = [self._pool.submit(self._ask, batch) for batch in batched(parts, REMOTE_BATCH)]
         try:
             return _normalize(row for answer in running for row in answer.result())
         finally:
@@ -358,10 +359,6 @@ class RemoteEmbedder:
                 raise UpstreamError(f"The response of {self._url} exceeds {REMOTE_MAX_BYTES >> 20} MiB.") from None
 
         return request_with_retry(send, self._url, "embed", sleep=self._sleep, deadline=until)
-
-
-def _split(items: Sequence[str], size: int) -> list[Sequence[str]]:
-    return [items[at : at + size] for at in range(0, len(items), size)]
 
 
 def _embed_distinct(

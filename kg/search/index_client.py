@@ -32,6 +32,7 @@ from kg.search.protocol import (
     UnitKind,
 )
 from kg.settings import Settings
+from kg.store.protocol import batched
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class EdgeIndex(RestartedProcess):
     def remove(self, graphs: Iterable[str]) -> None:
         """Delete all units of these graphs."""
         with self._changing():
-            for part in _split_list(list(graphs), _GRAPHS_PER_REPLACEMENT):
+            for part in batched(graphs, _GRAPHS_PER_REPLACEMENT):
                 self._retry(partial(_remove, graphs=part))
 
     @contextmanager
@@ -380,11 +381,6 @@ def _split_replacement(graphs: Mapping[str, GraphUnits]) -> Iterator[dict[str, G
             part, units = {}, 0
     if part:
         yield part
-
-
-def _split_list(items: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
 
 
 def _to_json(value: Any) -> Any:

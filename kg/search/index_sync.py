@@ -35,7 +35,7 @@ from kg.search.analyzers import is_foreign
 from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex, get_kind
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER, find_described, is_user_graph
-from kg.store.protocol import FOREIGN, Store, preference, select, term_text
+from kg.store.protocol import FOREIGN, Store, batched, preference, select, term_text
 from kg.text import HEADING_SEPARATOR, to_number
 from kg.vocabulary import (
     DCTERMS,
@@ -409,8 +409,8 @@ def find_differences(store: Store, search: SearchIndex) -> tuple[list[str], list
     stored, left_out = _load_states(store)
     differing = [graph for graph, digest in stored.items() if indexed.get(graph) != digest]
     missing: list[str] = []
-    for start in range(0, len(differing), _GRAPHS_AT_ONCE):
-        units = _load_units(store, differing[start : start + _GRAPHS_AT_ONCE], left_out)
+    for portion in batched(differing, _GRAPHS_AT_ONCE):
+        units = _load_units(store, portion, left_out)
         missing += [graph for graph, found in units.items() if found or graph in indexed]
     return missing, [graph for graph in indexed if graph not in stored]
 
@@ -496,8 +496,8 @@ class LoadedGraphs:
         if sections := [NamedNode(iri) for iri in sorted(set().union(*self._loaded.values()))]:
             below = _select(self._store, bind(BELOW, sections=sections, prov=PROV_GRAPH))
             rows += [row for row in below if row["graph"].value not in self._loaded]
-        for start in range(0, len(rows), _GRAPHS_AT_ONCE):
-            part = {row["graph"].value: row["hash"].value for row in rows[start : start + _GRAPHS_AT_ONCE]}
+        for portion in batched(rows, _GRAPHS_AT_ONCE):
+            part = {row["graph"].value: row["hash"].value for row in portion}
             states = find_states(self._store, part)
             units = {
                 graph: held[1].build_units(graph, self._known)
@@ -677,8 +677,8 @@ def _load_derived(store: Store, facts: Collection[GraphFacts]) -> None:
     """Load the derived languages and codes of units and their documents."""
     things = {iri for found in facts for unit in found.units for iri in (unit.iri, unit.parent)}
     derived: dict[str, dict[NamedNode, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for start in range(0, len(things), _THINGS_AT_ONCE):
-        nodes = [NamedNode(iri) for iri in sorted(things)[start : start + _THINGS_AT_ONCE]]
+    for portion in batched(sorted(things), _THINGS_AT_ONCE):
+        nodes = [NamedNode(iri) for iri in portion]
         for name, family in DERIVED_CODES.items():
             for row in _select(store, bind(DERIVED_VALUES, things=nodes, property=name, family=Literal(family))):
                 derived[row["thing"].value][name].append(row["value"].value)

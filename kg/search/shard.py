@@ -47,6 +47,7 @@ from kg.search.points import (
 )
 from kg.search.protocol import CODES, Codes, Conditions
 from kg.search.word_counts import WordCounts, Words
+from kg.store.protocol import batched
 
 log = logging.getLogger(__name__)
 
@@ -296,9 +297,9 @@ class Shard:
     def _read_words(self, ids: Sequence[int]) -> dict[int, Words]:
         """Read the words of those texts that are there."""
         found: dict[int, Words] = {}
-        for start in range(0, len(ids), UPDATE_POINTS):
+        for portion in batched(ids, UPDATE_POINTS):
             with self._borrow() as shard:
-                records = shard.retrieve([*ids[start : start + UPDATE_POINTS]], False, [*self.fields])
+                records = shard.retrieve([*portion], False, [*self.fields])
             found |= {int(record.id): words for record in records if (words := _get_words(record))}
         return found
 

@@ -31,6 +31,7 @@ from kg.search.protocol import Conditions
 from kg.search.shard import REST_S, compact_folder, is_outdated
 from kg.search.shard_group import ShardGroup
 from kg.search.shard_process import ShardProcess
+from kg.store.protocol import batched
 
 log = logging.getLogger(__name__)
 
@@ -371,10 +372,10 @@ class Shards:
 
     def delete(self, ids: Sequence[int], also: Conditions = ()) -> None:
         """Delete those of some points that meet further conditions."""
-        for start in range(0, len(ids), UPDATE_POINTS):
+        for portion in batched(ids, UPDATE_POINTS):
             with self._update():
                 self._texts = {}
-                self._ask("delete", ids=ids[start : start + UPDATE_POINTS], also=also)
+                self._ask("delete", ids=portion, also=also)
 
     def set_vectors(self, vectors: Sequence[tuple[int, str, str]]) -> None:
         """Write the packed vectors of at most UPDATE_POINTS texts (id, hash, vectors) that have that hash still."""

@@ -15,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
 
@@ -29,9 +29,8 @@ from kg.search.relevance import CALIBRATIONS, are_near, is_related
 from kg.search.shards import Shards
 from kg.search.vector_cache import Rows, VectorCache
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
+from kg.store.protocol import batched
 from kg.words import UNSPACED
-
-T = TypeVar("T")
 
 _FIRST_DEPTH = 1_024
 """Exact search takes 6 ms for 256 of 50,000 units and 9 ms for 1,024, and each further round as long again."""
@@ -528,7 +527,7 @@ class UnitIndex:
             self._old = {}
             self._forget(graphs)
             old: dict[str, dict[int, str]] = {graph: {} for graph in graphs}
-            for batch in _batches(graphs):
+            for batch in batched(graphs, UPDATE_POINTS):
                 for shard, id_, payload in self.shards.scroll({"fields": [{"graph": batch}]}, ["graph", "digest"]):
                     graph = payload["graph"]
                     is_home = self._homes.setdefault(graph, shard) == shard
@@ -569,7 +568,7 @@ class UnitIndex:
             hashes = {text_hash for text_hash, _ in changed.values()}
             vectors = self.cache.get(hashes, space.model) if space is not None else {}
             for shard, ids in homes.items():
-                for batch in _batches(ids):
+                for batch in batched(ids, UPDATE_POINTS):
                     points: list[Point] = []
                     for id_ in batch:
                         text_hash, payload = changed[id_]
@@ -591,7 +590,7 @@ class UnitIndex:
                     self._homes[graph] = self.shards.choose()
                 homes.setdefault(self._homes[graph], []).append(graph)
             for shard, graphs in homes.items():
-                for batch in _batches(graphs):
+                for batch in batched(graphs, UPDATE_POINTS):
                     self.shards.put(
                         shard,
                         [
@@ -639,7 +638,7 @@ class UnitIndex:
 
     def set_vectors(self, vectors: Mapping[int, tuple[str, Rows]]) -> None:
         """Write vectors of units (point id -> (hash of the text, vectors)) whose text has not changed since."""
-        for ids in _batches(list(vectors)):
+        for ids in batched(vectors, UPDATE_POINTS):
             self.shards.set_vectors([(id_, vectors[id_][0], pack(vectors[id_][1])) for id_ in ids])
 
     def list_text_hashes(self) -> Iterator[str]:
@@ -698,8 +697,3 @@ def _id_filter(ids: Collection[int]) -> Filter:
 
 def _by_score(item: tuple[int, Candidate]) -> tuple[float, str]:
     return -item[1].score, item[1].iri
-
-
-def _batches(items: Sequence[T]) -> Iterator[list[T]]:
-    for start in range(0, len(items), UPDATE_POINTS):
-        yield list(items[start : start + UPDATE_POINTS])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 from typing import Final, Self
 
@@ -18,7 +17,7 @@ from kg.shacl.report import Violation
 from kg.shacl.shape_model import Shape, ShapeNode, SparqlConstraint, get_reachable, nesting_error
 from kg.shacl.shape_parser import parse_shapes
 from kg.sparql.terms import bind
-from kg.store.protocol import Term
+from kg.store.protocol import Term, batched
 from kg.vocabulary import OWL, RDF, RDFS, SH, curie
 
 _CLOSING: Final = frozenset({SH.closed, SH.ignoredProperties, SH.targetSubjectsOf})
@@ -128,8 +127,7 @@ class Shapes:
             focus = frozenset(focus)
             named = [node for node in focus if isinstance(node, NamedNode | Literal)]
             if len(named) == len(focus):
-                rest = iter(named)
-                while portion := list(islice(rest, _AT_ONCE)):
+                for portion in batched(named, _AT_ONCE):
                     yield from self._run(data, portion, details=details)
             else:
                 yield from (found for found in self._run(data, details=details) if found[0] in focus)

@@ -15,7 +15,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from tempfile import NamedTemporaryFile
 from typing import Final
 
@@ -27,6 +27,7 @@ from kg.processes.memory import release_memory
 from kg.store.commits import Head, PreparedCommit
 from kg.store.difference import build_update
 from kg.store.lock import sync_folder
+from kg.store.protocol import batched
 from kg.store.write_ahead_log import WriteAheadLog
 from kg.vocabulary import PROV, PROV_GRAPH, UNCOUNTED_GRAPHS, commit_iri
 
@@ -164,7 +165,6 @@ def _generate_lines(added: Mapping[NamedNode, Collection[str]]) -> Iterator[str]
     """Yield parts of the N-Quads of statements."""
     for graph, statements in added.items():
         tail = f" {graph} .\n"
-        rest = iter(statements)
-        while portion := list(islice(rest, _PORTION)):
+        for portion in batched(statements, _PORTION):
             yield tail.join(portion)
             yield tail

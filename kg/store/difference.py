@@ -14,7 +14,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Store, pa
 
 from kg.errors import InvalidInputError
 from kg.sparql.terms import has_blank
-from kg.store.protocol import GraphChange, Patch, Term
+from kg.store.protocol import GraphChange, Patch, Term, batched
 from kg.store.statement_files import StatementFile
 from kg.text import quoted
 
@@ -192,9 +192,8 @@ def _build_data(word: str, delta: Mapping[NamedNode, Iterable[str]]) -> Iterator
     yield f"{word} DATA {{\n"
     for graph, lines in delta.items():
         yield f"GRAPH {graph} {{\n"
-        rest = iter(lines)
         # Joined in portions: the allocator returns large strings to the system, where small ones leave gaps.
-        while portion := list(islice(rest, _PORTION)):
+        for portion in batched(lines, _PORTION):
             yield " .\n".join(portion)
             yield " .\n"
         yield "}\n"

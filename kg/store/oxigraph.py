@@ -64,6 +64,7 @@ from kg.store.protocol import (
     Snapshot,
     State,
     Statistics,
+    batched,
     select,
     term_text,
 )
@@ -527,8 +528,7 @@ class OxigraphStore:
         """
         with self._committing() as store:
             store.remove_graph(graph)
-            quads = build(store)
-            while portion := list(islice(quads, _PORTION)):
+            for portion in batched(build(store), _PORTION):
                 store.bulk_extend(portion)  # a third of the time of a transaction
             self._log.sync()
             self._flush(store)

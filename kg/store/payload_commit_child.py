@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from kg.processes import task
 from kg.store.difference import canonical_statements, hash_statements
 from kg.store.engine import open_engine
 from kg.store.ownership import is_repeated
+from kg.store.protocol import batched
 from kg.store.statement_files import StatementFile, write_statements
 
 ADDED: Final = "added"
@@ -79,12 +79,11 @@ def _load(store: Store, graph: NamedNode) -> Iterator[str]:
 
 def _canonicalize(graph: NamedNode, path: Path) -> Iterator[str]:
     """Yield the statements of a file in the form in which the store has them."""
-    quads: Iterable[Quad] = (
+    quads = (
         Quad(quad.subject, quad.predicate, quad.object, graph)
         for quad in parse(path=path, format=RdfFormat.N_TRIPLES, rename_blank_nodes=True)
     )
-    quads = iter(quads)
-    while portion := list(islice(quads, _PORTION)):
+    for portion in batched(quads, _PORTION):
         yield from canonical_statements(graph, portion)
 
 

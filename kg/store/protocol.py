@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import IO, Final, Protocol, Self
+from typing import IO, Final, Protocol, Self, TypeVar
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
@@ -14,6 +15,7 @@ from kg.processes.child import Limits
 from kg.store.payloads import Payload
 
 Term = NamedNode | BlankNode | Literal | Triple
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,13 @@ def select(query: Query, text: str) -> Rows:
     if not isinstance(result, Rows):
         raise TypeError(f"expected the rows of a SELECT, got {type(result).__name__}")
     return result
+
+
+def batched(values: Iterable[T], size: int) -> Iterator[list[T]]:
+    """Yield lists of at most `size` of the values: as many as one query, commit or request takes."""
+    rest = iter(values)
+    while batch := list(islice(rest, size)):
+        yield batch
 
 
 def named_node(term: Term | None) -> NamedNode:

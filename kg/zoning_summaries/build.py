@@ -28,7 +28,7 @@ from kg.provenance.load_records import Agent, RecordOrigin, Run, timestamp
 from kg.remote.chat import ChatClosedError
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import Query, named_node, select
+from kg.store.protocol import Query, batched, named_node, select
 from kg.text import quoted
 from kg.vocabulary import KG, PROV, RDF, SCHEMA, sha256
 from kg.zoning_summaries import code_tree
@@ -175,8 +175,8 @@ class _Build:
         ready = [iri for iri in todo if iri not in held and self.tree.is_ready(iri)]
         self.report.waiting += len(todo) - len(held) - len(ready)
         self.done += len(level) - len(ready)  # without a call, so that a build that is paused has written one
-        for start in range(0, len(ready), BATCH):
-            self.write(build_sources(self.kg.store.query_sources, self.tree, ready[start : start + BATCH]))
+        for portion in batched(ready, BATCH):
+            self.write(build_sources(self.kg.store.query_sources, self.tree, portion))
         self.tree.put(self.committed)
 
     def find_held(self, sections: Iterable[str]) -> dict[str, NamedNode]:

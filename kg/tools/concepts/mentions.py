@@ -32,7 +32,7 @@ from kg.retrieval.results import (
     find_places,
 )
 from kg.sparql.terms import bind
-from kg.store.protocol import Term, term_text
+from kg.store.protocol import Term, batched, term_text
 
 CONSIDERED: Final = 10_000
 """Maximum number of passages that are ranked, those with most mentions. Truncation is reported."""
@@ -245,8 +245,8 @@ def _by_document(reader: Reader, tied: Sequence[Mentioning], start: int, end: in
 
 def _positions(reader: Reader, passages: Sequence[Mentioning]) -> Mapping[str, int]:
     found: dict[str, int] = {}
-    for start in range(0, len(passages), _AT_ONCE) if len(passages) > 1 else ():
-        some = [NamedNode(each.iri) for each in passages[start : start + _AT_ONCE]]
+    for portion in batched(passages, _AT_ONCE) if len(passages) > 1 else ():
+        some = [NamedNode(each.iri) for each in portion]
         for row in reader.rows("places in documents", bind(POSITIONS, units=some)):
             found[iri_of(row["unit"])] = int(term_text(row["position"]))
     return found

@@ -9,7 +9,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.retrieval.reader import Reader, iri_of
 from kg.sparql.terms import bind
-from kg.store.protocol import term_text
+from kg.store.protocol import batched, term_text
 from kg.tools.documents.nodes import FILES
 from kg.tools.documents.relations import ENTITIES, MOST_NODES, load_edges
 
@@ -26,8 +26,8 @@ def load_same(reader: Reader, entities: Sequence[str], notes: set[str]) -> dict[
     """Load the entities that each of `entities` is linked to as the same, in the order of their IRIs."""
     wanted = [entity for entity in entities if entity.startswith(ENTITIES)]
     found: dict[str, list[str]] = {}
-    for start in range(0, len(wanted), MOST_NODES):
-        edges = load_edges(reader, wanted[start : start + MOST_NODES], ["same_as"], notes)
+    for portion in batched(wanted, MOST_NODES):
+        edges = load_edges(reader, portion, ["same_as"], notes)
         for entity, own in edges.items():
             others = {edge.other(entity) for edge in own}
             found[entity] = sorted(other for other in others if other.startswith(ENTITIES))

@@ -23,7 +23,7 @@ from kg.retrieval.reader import Reader, clean_text, iri_of
 from kg.retrieval.results import Result
 from kg.search.protocol import IndexStatus
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows
+from kg.store.protocol import Rows, batched
 from kg.text import list_first, name_or_quote, quoted
 from kg.vocabulary import KG, PROV_GRAPH
 from loaders.file_formats import SPEECHES
@@ -185,8 +185,7 @@ def _await_vectors(kg: KnowledgeGraph, units: Sequence[str]) -> None:
 def _stored(kg: KnowledgeGraph, units: Sequence[str]) -> list[bool]:
     """Look up which of `units` have an embedding."""
     found: dict[str, bool] = {}
-    for start in range(0, len(units), _AT_ONCE):
-        some = list(units[start : start + _AT_ONCE])
+    for some in batched(units, _AT_ONCE):
         ranking = kg.search.rank("speech", units=some, limit=len(some), mode="dense")
         found |= {candidate.iri: candidate.cosine is not None for candidate in ranking.candidates}
     return [found.get(iri, False) for iri in units]

@@ -22,7 +22,7 @@ from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, bounded_page, clean_text, iri_of, page_of
 from kg.retrieval.results import Lean, Limit, Offset, Provenance, Result
 from kg.sparql.terms import bind
-from kg.store.protocol import Term, term_text
+from kg.store.protocol import Term, batched, term_text
 from kg.text import join_first, name_or_quote, quoted
 from kg.tools.parliament.person_names import find_parties, find_people
 from kg.tools.parliament.speech_filters import (
@@ -493,8 +493,8 @@ def _load_votes(reader: Reader, divisions: Sequence[str]) -> Mapping[str, Sequen
 
     def load(missing: list[str]) -> dict[str, list[_Vote]]:
         votes: dict[str, dict[str, _Vote]] = {iri: {} for iri in missing}
-        for start in range(0, len(missing), 200):
-            part = [NamedNode(iri) for iri in missing[start : start + 200]]
+        for portion in batched(missing, 200):
+            part = [NamedNode(iri) for iri in portion]
             for row in reader.rows("names of divisions", bind(VOTES, divisions=part)):
                 voter = iri_of(row["voter"]) if "voter" in row else None
                 by = iri_of(row["by"]) if "by" in row else None

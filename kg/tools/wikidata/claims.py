@@ -22,7 +22,7 @@ from kg.retrieval.evidence import Descriptions, describe
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.results import Lean
 from kg.sparql.terms import bind
-from kg.store.protocol import Term, preference, term_text
+from kg.store.protocol import Term, batched, preference, term_text
 from kg.tools.concepts.statement_properties import direct_start, property_labels, wikibase_of
 from kg.tools.wikidata.entity_ids import id_of, show, to_iri
 from kg.tools.wikidata.reservations import find_reservation
@@ -300,8 +300,8 @@ Said = Mapping[str, Mapping[str, Sequence[Term]]]
 def _load_nodes(reader: Reader, purpose: str, iris: Iterable[str]) -> dict[str, dict[str, list[Term]]]:
     wanted = sorted(set(iris))
     said: dict[str, dict[str, list[Term]]] = {iri: defaultdict(list) for iri in wanted}
-    for start in range(0, len(wanted), _AT_ONCE):
-        query = bind(NODES, nodes=[NamedNode(iri) for iri in wanted[start : start + _AT_ONCE]])
+    for portion in batched(wanted, _AT_ONCE):
+        query = bind(NODES, nodes=[NamedNode(iri) for iri in portion])
         for row in reader.rows(purpose, query):
             values = said[iri_of(row["node"])][iri_of(row["property"])]
             if row["value"] not in values:
@@ -451,8 +451,8 @@ def load_labels(reader: Reader, iris: Collection[str]) -> dict[str, str]:
 
     def load(missing: list[str]) -> Mapping[str, str]:
         names: dict[str, list[RdfLiteral]] = defaultdict(list)
-        for start in range(0, len(missing), _LABELS_AT_ONCE):
-            query = bind(LABELS, entities=[NamedNode(iri) for iri in missing[start : start + _LABELS_AT_ONCE]])
+        for portion in batched(missing, _LABELS_AT_ONCE):
+            query = bind(LABELS, entities=[NamedNode(iri) for iri in portion])
             for row in reader.rows("labels of entities", query):
                 if isinstance(row["label"], RdfLiteral):
                     names[iri_of(row["entity"])].append(row["label"])

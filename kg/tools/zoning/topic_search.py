@@ -25,6 +25,7 @@ from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_text
 from kg.retrieval.results import Lean, Result
 from kg.retrieval.text_vectors import WITHOUT_MODEL
+from kg.store.protocol import batched
 from kg.text import ordinal, quoted
 from kg.tools.zoning.governing_passages import Question, rank_governing
 from kg.tools.zoning.name_lookup import (
@@ -338,8 +339,7 @@ class _Descent:
     def rate(self, endpoint: ChatEndpoint, level: Sequence[str]) -> dict[str, _Score]:
         """Let an endpoint rate sections from 0 to `MOST`. Raises UpstreamError if a rating is missing or invalid."""
         scores: dict[str, _Score] = {}
-        for start in range(0, len(level), AT_ONCE):
-            batch = level[start : start + AT_ONCE]
+        for batch in batched(level, AT_ONCE):
             lines = [f"Question: {self.question}"]
             for number, section in enumerate(batch, 1):
                 summary = self.tree.summaries.get(section)

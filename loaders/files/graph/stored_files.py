@@ -20,7 +20,7 @@ from kg.errors import QuadciteError
 from kg.files import write_file
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, named_node, select, term_text
+from kg.store.protocol import Store, batched, named_node, select, term_text
 from kg.vocabulary import KG, PROV_GRAPH, mint, parts_of
 from loaders.files.loader import DOMAIN, GRAPHS, LeftOut, Reading, StoredFile
 from loaders.load_report import LoadReport
@@ -60,8 +60,8 @@ def load_signatures(store: Store, names: Iterable[str]) -> dict[str, str]:
     """Load the signatures of some stored files, by collection and path."""
     graphs = [mint("graph", "src", DOMAIN, *name.split("/")) for name in sorted(set(names))]
     found: dict[str, str] = {}
-    for start in range(0, len(graphs), _AT_ONCE):
-        for row in select(store.query, bind(SIGNATURES, graphs=graphs[start : start + _AT_ONCE], prov=PROV_GRAPH)):
+    for portion in batched(graphs, _AT_ONCE):
+        for row in select(store.query, bind(SIGNATURES, graphs=portion, prov=PROV_GRAPH)):
             found["/".join(parts_of(named_node(row["graph"]).value, GRAPHS))] = term_text(row["value"])
     return found
 

@@ -24,7 +24,7 @@ from kg.search.index_sync import Progress
 from kg.settings import Settings
 from kg.shacl.report import Violation
 from kg.sparql.terms import bind
-from kg.store.protocol import Commit, named_node, select, term_text
+from kg.store.protocol import Commit, batched, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, iri_prefix, mint
 from loaders.dispatch import call
 from loaders.files.graph.entities import LONG, find_pending, load_lengths, remove_invalidated
@@ -505,8 +505,7 @@ class _Update(Loading):
     def prune(self) -> None:
         """Remove the files that are gone, and those that can no longer be read."""
         paths = [path for path in (*self.part.gone, *sorted(self.rejected)) if self.part.get_hash(path) is not None]
-        for start in range(0, len(paths), _REMOVED_AT_ONCE):
-            part = paths[start : start + _REMOVED_AT_ONCE]
+        for part in batched(paths, _REMOVED_AT_ONCE):
             self.commit_graphs({self.part.get_graph(path): () for path in part}, {})
             self.report.removed += len(part)
             for path in part:
