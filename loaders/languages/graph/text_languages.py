@@ -15,7 +15,7 @@ confidence in ``graph/prov``. ``graph/der/language/detected/{record}`` has the d
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast
 
@@ -54,6 +54,12 @@ SELECT DISTINCT ?graph ?thing WHERE {
   VALUES ?thing { $things }
   GRAPH ?graph { ?thing schema:inLanguage ?language }
   FILTER(STRSTARTS(STR(?graph), $prefix))
+}"""
+
+SHARED: Final = """
+SELECT DISTINCT ?thing ?source WHERE {
+  VALUES ?thing { $things } VALUES ?kind { $official }
+  GRAPH ?source { ?thing a ?kind } FILTER(STRSTARTS(STR(?source), $sources))
 }"""
 
 PREMISES: Final = """
@@ -205,9 +211,12 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
                 detected += _to_quads({thing: detection, **others}, own)
         if detected:
             made[own] = detected, RecordOrigin("", (), (source,), DETECTION)
+    said = {quad.subject for quads in grouped.values() for quad in quads}
+    kept_by_others = _find_in_others(store, {thing for things in outdated.values() for thing in things - said}, replace)
     premises = _load_premises(store, [group for group in {*grouped, *outdated} if group.value.startswith(_BY_WORDS)])
     for group in {*grouped, *outdated}:
-        kept = [quad for quad in store.graph(group) if quad.subject not in outdated[group]]
+        gone = outdated[group] - kept_by_others if group.value.startswith(_BY_PLACE) else outdated[group]
+        kept = [quad for quad in store.graph(group) if quad.subject not in gone]
         if group.value.startswith(_BY_WORDS):
             before = {source for source in premises[group] if source not in replace}
             rule, derived_from = WORDS, sorted(before | members[group], key=str)
@@ -219,6 +228,17 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
             RecordOrigin("", (), derived_from, rule, _RECORDED[rule]),
         )
     return made
+
+
+def _find_in_others(store: Store, things: Collection[NamedNode], replace: Collection[NamedNode]) -> set[NamedNode]:
+    """Find the official documents among `things` that other graphs have too, as the chapter of several sections."""
+    if not things:
+        return set()
+    official = sorted(_OFFICIAL, key=str)
+    rows = select(
+        store.query, bind(SHARED, things=sorted(things, key=str), official=official, sources=Literal(SOURCED))
+    )
+    return {named_node(row["thing"]) for row in rows if row["source"] not in replace}
 
 
 def _load_premises(store: Store, groups: Sequence[NamedNode]) -> Mapping[NamedNode, set[NamedNode]]:
