@@ -27,11 +27,11 @@ DEFINITIONS: Final[Mapping[Definition, type[CitationEngine | Engine[Any, Any] | 
 
 
 @contextmanager
-def open_derivations(kg: KnowledgeGraph) -> Iterator[list[Derivation]]:
-    """Open the derivations that the store has input for."""
+def open_derivations(kg: KnowledgeGraph) -> Iterator[Iterator[Derivation]]:
+    """Open the derivations that the store has input for, each in its turn: some read only what others write."""
     with State(kg.settings.data_dir) as state:
-        several = [engine(kg, state, definition) for definition, engine in DEFINITIONS.items()]
-        yield [each for each in several if each.is_used()]
+        several = (engine(kg, state, definition) for definition, engine in DEFINITIONS.items())
+        yield (each for each in several if each.is_used())
 
 
 def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:

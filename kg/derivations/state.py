@@ -25,7 +25,8 @@ from kg.errors import StoreError
 
 log = logging.getLogger(__name__)
 
-_DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+_DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, None))
+"""Error codes. Python gives none to a text that is not UTF-8."""
 _WAIT_S: Final = 60.0
 _TABLES: Final = """
 PRAGMA secure_delete = ON;
@@ -99,7 +100,7 @@ class State:
         return database
 
     def _remove_damaged(self, error: sqlite3.DatabaseError) -> None:
-        if error.sqlite_errorcode not in _DAMAGED:
+        if getattr(error, "sqlite_errorcode", None) not in _DAMAGED:
             raise StoreError(f"{self._path} cannot be used: {error}.") from error
         log.warning("%s is damaged and is removed: everything derived is computed again.", self._path)
         self._path.unlink(missing_ok=True)
