@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import product
@@ -16,18 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.data_directory import DataDirectory
-from kg.derivations.engine import Engine
-from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
-from loaders.mentions import graph as definitions
 from loaders.mentions.graph import refresh as refreshing
-from loaders.mentions.graph.refresh import MentionReport, Mentions, mention_graph, refresh
+from loaders.mentions.graph.refresh import MentionReport, mention_graph, refresh
 from loaders.mentions.graph.text_units import find_units_with, may_contain
 from tests.examples import dear
 
@@ -295,84 +288,6 @@ def test_names_that_are_not_searched_for_are_told_once(kg: KnowledgeGraph, caplo
     assert refresh(kg).unfit == ["'x' of cpr://concept/Q1 is one character"]
     assert "'x' of cpr://concept/Q1" in caplog.text
     assert refresh(kg).unfit == []
-
-
-@pytest.mark.parametrize("content", [None, b"", b"not a database" * 100])
-def test_a_state_that_cannot_be_used_costs_a_search_and_nothing_else(kg: KnowledgeGraph, content: bytes | None) -> None:
-    put_text(kg, "act", "Tides.")
-    put_text(kg, "law", "Tides.")
-    put_concept(kg, "Q1", "tide")
-    refresh(kg)
-    path = kg.settings.directory.derivations
-    path.unlink()
-    if content is not None:
-        path.write_bytes(content)
-    put_text(kg, "law")
-    report = refresh(kg)
-    assert (report.graphs, report.quads_added) == (1, 0)
-    assert words(kg) == [("act#p=0", "Q1", "Tides")]
-
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from tests.loaders.mentions import test_refresh
-from loaders.mentions.graph import refresh as refreshing
-refreshing.BATCH_QUADS = 60
-def advance(done, total, what):
-    if done == int(sys.argv[2]):
-        os.kill(os.getpid(), signal.SIGKILL)
-refreshing.refresh(test_refresh.opened(Path(sys.argv[1])), on_progress=advance)
-"""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("after", [1, 12, 25])
-def test_a_search_that_is_killed_goes_on_where_it_was(tmp_path: Path, after: int) -> None:
-    kg = opened(tmp_path / "data")
-    for number in range(30):
-        put_text(kg, f"act-{number:02}", "Tides and solar energy.", "Tides.")
-    put_concept(kg, "Q1", "tide")
-    kg.store.close()
-    done = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path / "data"), str(after)], cwd=Path(__file__).parents[3], check=False
-    )
-    assert done.returncode == -signal.SIGKILL
-    kg = opened(tmp_path / "data")
-    report = refresh(kg)
-    assert len(words(kg)) == 60
-    assert 30 - after <= report.graphs <= 30 - after + 10
-    kg.store.close()
-
-
-def test_what_a_killed_search_left_is_searched_again_when_the_names_have_changed_since(kg: KnowledgeGraph) -> None:
-    put_text(kg, "act", "Tides and solar energy.")
-    put_concept(kg, "Q1", "tide")
-    refresh(kg)
-    put_concept(kg, "Q2", "solar energy")
-    state = kg.settings.directory.derivations
-    with State(kg.settings.data_dir) as opened_state:
-        Engine(kg, opened_state, definitions.MENTIONS, Mentions(kg)).find_due()
-    killed = state.read_bytes()
-    refresh(kg)
-    state.write_bytes(killed)  # as if it had been killed between the commit and the record that it is done
-    put_concept(kg, "Q2", None)
-    assert refresh(kg).graphs == 1
-    assert words(kg) == [("act#p=0", "Q1", "Tides")]
-
-
-def test_a_state_of_another_store_counts_as_missing(kg: KnowledgeGraph, tmp_path: Path) -> None:
-    put_text(kg, "act", "Tides.")
-    put_concept(kg, "Q1", "tide")
-    refresh(kg)
-    other = opened(tmp_path / "other")
-    put_text(other, "act", "Tides.")
-    put_text(other, "law", "Tides.")
-    put_concept(other, "Q1", "tide")
-    DataDirectory(tmp_path / "other").derivations.write_bytes(kg.settings.directory.derivations.read_bytes())
-    assert refresh(other).graphs == 2
-    assert len(words(other)) == 2
-    other.store.close()
 
 
 NAMES = ("tide", "tidal power", "power", "bio-fuel", "CO2", "GHG")

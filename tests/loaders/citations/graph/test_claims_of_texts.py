@@ -148,25 +148,6 @@ def test_only_texts_with_the_title_of_a_later_family_are_searched_again(
     assert len(cited(kg, mint("family", "first"))) == 1
 
 
-def test_search_that_was_killed_is_repeated_by_the_next_load(
-    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kg = open_graph()
-    speech = write_speech(tmp_path, "Accord", "Senator FENWRIGHT: We kept the Quillpoint Mossgrove Accord.")
-    load(kg, "hansard", [speech])
-    policy = write_policy(tmp_path, "harbour", "A plan.", iso="AUS", family="Quillpoint Mossgrove Accord")
-
-    def kill(*_: object) -> int:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(refresh.Citations, "refresh", kill)
-        with pytest.raises(KeyboardInterrupt):
-            load(kg, "climate", [policy])
-    load(kg, "climate", [policy])  # its records are unchanged now
-    assert cited(kg, mint("family", "family-harbour")) == [("SpeechChunk", "Quillpoint Mossgrove Accord")]
-
-
 @pytest.mark.parametrize("damaged", [None, "not a database"])
 def test_store_without_known_families_is_searched_at_the_next_load(
     open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, damaged: str | None

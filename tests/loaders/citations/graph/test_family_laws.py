@@ -13,7 +13,6 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
 from kg.store.protocol import select, term_text
 from kg.vocabulary import KG, mint
-from loaders.citations.graph import refresh
 from loaders.citations.graph.family_laws import FAMILY_LAWS
 from loaders.sources import load
 from tests.loaders.citations.written import write_code, write_policy, write_speech
@@ -223,22 +222,6 @@ def test_link_is_explained_by_rule_run_and_premises(open_graph: Callable[..., Kn
         assert any(f'{subject} dcterms:title "{TITLE}"' in premise for premise in claim.premises)
         assert any(f"{LAW} kg:jurisdiction {mint('place', 'USA')}" in premise for premise in claim.premises)
         assert "graph/src/climate/streams" in str(found)
-
-
-def test_load_that_was_killed_is_repeated_by_the_next(
-    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kg = open_graph()
-
-    def kill(*_: object) -> int:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(refresh.Citations, "refresh", kill)
-        with pytest.raises(KeyboardInterrupt):
-            load(kg, "climate", [write_act(tmp_path)])
-    load(kg, "hansard", [write_speech(tmp_path, "Streams", SPEECH)])
-    assert links(kg) == BOTH
 
 
 def test_store_of_an_earlier_version_is_linked_at_the_next_load(
