@@ -66,8 +66,8 @@ class DataDirectory:
 
     snapshots = Entry("snapshots", "checkpoints that queries read, and temporary files", "cache", "queries")
     fetched = Entry("fetched", "files from the web that loads read", "cache", "the next load")
-    schema = Entry("schema.json", "the last measurement of the schema", "cache", "the next measurement")
-    checked = Entry("checked.json", "the last validation", "cache", "the next validation", 2)
+    schema = Entry("schema.json", "state of an earlier version, no longer written", "cache")
+    checked = Entry("checked.json", "state of an earlier version, no longer written", "cache")
     mentions = Entry("mentions", "state of an earlier version, no longer written", "cache")
     entities = Entry("entities", "state of an earlier version, no longer written", "cache")
     citations = Entry("citations", "state of an earlier version, no longer written", "cache")

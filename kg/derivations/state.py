@@ -13,7 +13,7 @@ import logging
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Self
@@ -27,9 +27,11 @@ log = logging.getLogger(__name__)
 
 _DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, None))
 """Error codes. Python gives none to a text that is not UTF-8."""
+_UNWRITABLE: Final = frozenset((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY))
 _WAIT_S: Final = 60.0
 _TABLES: Final = """
 PRAGMA secure_delete = ON;
+PRAGMA cache_spill = OFF; -- a transaction keeps readers out only while it is committed
 CREATE TABLE IF NOT EXISTS derivations (
   name TEXT PRIMARY KEY, version TEXT NOT NULL, generation INTEGER NOT NULL, compared BLOB NOT NULL,
   latest INTEGER NOT NULL, committed TEXT NOT NULL);
@@ -76,22 +78,31 @@ class Finished:
 
 
 class State:
-    """The open file. If it is damaged it is removed, so that everything is due; StoreError if that is found in use."""
+    """The open file. If it is damaged it is removed, so that everything is due; StoreError if that is found in use.
+
+    Where it is not there and cannot be written, nothing is known, and nothing that is recorded remains.
+    """
 
     def __init__(self, data_dir: Path) -> None:
         directory = DataDirectory(data_dir)
         self._path: Final = directory.derivations
         for former in (directory.mentions, directory.entities, directory.citations):
-            if former.exists():
-                shutil.rmtree(former)
+            shutil.rmtree(former, ignore_errors=True)
+        for former in (directory.schema, directory.checked):
+            with suppress(OSError):
+                former.unlink()
         try:
-            self._database = self._open()
+            self._database = self._open(self._path)
         except sqlite3.DatabaseError as error:
-            self._remove_damaged(error)
-            self._database = self._open()
+            is_unwritable = error.sqlite_errorcode & 0xFF in _UNWRITABLE
+            if is_unwritable:
+                log.warning("%s cannot be opened, so everything derived counts as unknown: %s", self._path, error)
+            else:
+                self._remove_damaged(error)
+            self._database = self._open(":memory:" if is_unwritable else self._path)
 
-    def _open(self) -> sqlite3.Connection:
-        database = sqlite3.connect(self._path, isolation_level=None, timeout=_WAIT_S)
+    def _open(self, path: Path | str) -> sqlite3.Connection:
+        database = sqlite3.connect(path, isolation_level=None, timeout=_WAIT_S)
         try:
             database.executescript(_TABLES)
         except sqlite3.DatabaseError:
@@ -125,6 +136,10 @@ class State:
         self._database.execute(
             _KEEP, (name, known.version, known.generation, known.compared, latest.generation, latest.committed)
         )
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Remove the last runs of derivations, and what they compared."""
+        self._database.executemany("DELETE FROM derivations WHERE name = ?", ((name,) for name in names))
 
     def load_hashes(self, name: str, graphs: Iterable[NamedNode] | None = None) -> dict[NamedNode, str | None]:
         """Load the inputs among `graphs`, None: all, each with the hash of the content that its output follows from."""

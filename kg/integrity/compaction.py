@@ -16,6 +16,8 @@ from typing import Any, Final
 import pyoxigraph
 
 from kg.data_directory import DataDirectory
+from kg.derivations.aggregates import DEFINITIONS as AGGREGATES
+from kg.derivations.state import State
 from kg.errors import StoreDamagedError, StoreError, StoreLockedError
 from kg.files import measure_disk
 from kg.integrity.backups import list_known_backups
@@ -53,6 +55,9 @@ def compact(data_dir: Path) -> dict[str, Any]:
         quads = _rewrite_store(directory)
         stored = time.monotonic()
         index = _rewrite_index(directory.index)
+        if directory.derivations.exists():
+            with State(data_dir) as state:
+                state.forget(each.name for each in AGGREGATES)
         removed = list(_remove_caches(directory))
         sync_folder(data_dir)
     except OSError as error:

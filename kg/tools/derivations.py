@@ -6,24 +6,26 @@ from collections import Counter
 from dataclasses import asdict
 from typing import Any, Final
 
-from kg.derivations import by_difference
+from kg.derivations import aggregates, by_difference
 from kg.derivations.protocol import Definition, Derivation, Outcome
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
 from kg.text import quoted
+from kg.tools.schema.schema_measurement import SchemaCounts
+from kg.tools.shacl.validation_state import LastCheck
 from loaders import derivations as of_loaders
 from loaders.dispatch import call
 
 DEFINITIONS: Final[dict[str, Definition]] = {
-    each.name: each for each in (*of_loaders.DEFINITIONS, *by_difference.DEFINITIONS)
+    each.name: each for each in (*of_loaders.DEFINITIONS, *by_difference.DEFINITIONS, *aggregates.DEFINITIONS)
 }
 """All derivations, in the order in which they are computed."""
 
 
 def _open_here(kg: KnowledgeGraph) -> list[Derivation]:
     """Open the derivations that are computed in this process, never in that of the loaders."""
-    return [*by_difference.open_inferred(kg.store)]
+    return [*by_difference.open_inferred(kg.store), SchemaCounts(kg), LastCheck(kg)]
 
 
 def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:

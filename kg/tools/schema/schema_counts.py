@@ -8,25 +8,22 @@ change, not by the store. It gives up if the change is large: then everything is
 
 from __future__ import annotations
 
-import json
 import logging
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, Store
 
-from kg.files import write_file
 from kg.ontology import load_declared_terms, load_used_vocabulary
 from kg.provenance.superclasses import get_subclasses
 from kg.shacl.incremental import get_generation, load_touched_graphs
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
-from kg.store.commits import HEAD, get_commit_time
+from kg.store.commits import HEAD
 from kg.store.protocol import Term
 from kg.vocabulary import (
     ABOUT_GRAPH,
@@ -63,7 +60,6 @@ EXAMPLE_CHARACTERS: Final = 160
 FAMILY: Final = rf"^{re.escape(BASE)}graph/([^/]+(/[^/]+)?).*$"
 """Pattern of the names of graphs; its first group is the family."""
 
-_FORMAT: Final = 2
 _EXAMPLES_READ: Final = 20_000
 """Most quads that are read for another example: more than the graphs that ship have of any property."""
 _UNMEASURED: Final = frozenset(UNMEASURED_GRAPHS.values())
@@ -71,7 +67,7 @@ _UNMEASURED: Final = frozenset(UNMEASURED_GRAPHS.values())
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of generation `generation`, whose commit was at `committed_at`.
+    """The counts of generation `generation`.
 
     `classes` and `properties` are those of content, without the superclasses that are inferred: `anchors` has their
     instances. `catalog_classes` and `catalog_properties` are those of the catalog.
@@ -86,8 +82,6 @@ class Counts:
     """Number of instances and an example, by superclass."""
     catalog_classes: Mapping[str, ClassUse] = field(default_factory=dict)
     catalog_properties: Mapping[str, PropertyUse] = field(default_factory=dict)
-    committed_at: str | None = None
-    """The time in the record of the commit. A store with another commit of this number is another store."""
 
     def build_schema(self) -> Schema:
         """Build the schema with these counts and the terms of the running version."""
@@ -109,35 +103,20 @@ class Counts:
             measured_at=self.measured_at,
         )
 
-    def save(self, file: Path) -> None:
-        """Write the counts to `file`. Raises OSError."""
-        write_file(file, json.dumps({"format": _FORMAT, **asdict(self)}, ensure_ascii=False, separators=(",", ":")))
-
     @classmethod
-    def load(cls, file: Path) -> Counts | None:
-        """Load the counts in `file`; None if there are none."""
-        try:
-            content = json.loads(file.read_text())
-            if content.pop("format") != _FORMAT:
-                return None
-            for name in ("classes", "catalog_classes"):
-                content[name] = {
-                    iri: ClassUse(**{**use, "properties": _load_uses(use["properties"])})
-                    for iri, use in content[name].items()
-                }
-            for name in ("properties", "catalog_properties"):
-                content[name] = _load_uses(content[name])
-            content["holdings"] = {name: FamilyUse(**family) for name, family in content["holdings"].items()}
-            content["anchors"] = {
-                iri: (int(count), str(example)) for iri, (count, example) in content["anchors"].items()
+    def from_json(cls, content: dict[str, Any]) -> Counts:
+        """Read the counts that `dataclasses.asdict` has made JSON of. Raises ValueError, KeyError or TypeError."""
+        for name in ("classes", "catalog_classes"):
+            content[name] = {
+                iri: ClassUse(**{**use, "properties": _load_uses(use["properties"])})
+                for iri, use in content[name].items()
             }
-            content["generation"] = int(content["generation"])
-            return cls(**content)
-        except OSError:
-            return None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            log.warning("%s is not a valid schema and is rebuilt: %s", file, error)
-            return None
+        for name in ("properties", "catalog_properties"):
+            content[name] = _load_uses(content[name])
+        content["holdings"] = {name: FamilyUse(**family) for name, family in content["holdings"].items()}
+        content["anchors"] = {iri: (int(count), str(example)) for iri, (count, example) in content["anchors"].items()}
+        content["generation"] = int(content["generation"])
+        return cls(**content)
 
 
 def _load_uses(content: Mapping[str, Any]) -> dict[str, PropertyUse]:
@@ -366,7 +345,6 @@ class _Update:
             anchors=self._change_instances(self._counts.anchors, old.anchors, new.anchors, SUPERCLASS_GRAPH),
             catalog_classes=catalog_classes,
             catalog_properties=catalog_properties,
-            committed_at=get_commit_time(self._after.store, self._generation),
         )
 
     def _spend(self, quads: int) -> None:

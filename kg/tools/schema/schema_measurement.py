@@ -2,30 +2,34 @@
 
 A measurement is a few dozen aggregate queries in the query workers, or an update of the last one
 (`kg.tools.schema.schema_counts`). It runs in a background thread, one at a time per graph. The last result is cached in
-memory and in the data directory, and is returned while a newer one is computed.
+memory and in the state of derivations, and is returned while a newer one is computed.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pyoxigraph
 from pyoxigraph import Literal, NamedNode
 
+from kg.derivations.aggregates import SCHEMA, Aggregate
+from kg.derivations.protocol import Outcome, Progress
 from kg.errors import QuadciteError, QueryMemoryError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_used_vocabulary
 from kg.queries.pool import Cancellation
 from kg.sparql.measured_schema import ClassUse, FamilyUse, PropertyUse, Schema
 from kg.sparql.terms import bind
-from kg.store.protocol import Rows, Snapshot, Term, select, term_text
+from kg.store.protocol import Rows, Snapshot, Term
 from kg.tools.schema.schema_counts import (
     FAMILY,
     UNMEASURED_GRAPHS,
@@ -35,7 +39,7 @@ from kg.tools.schema.schema_counts import (
     to_text,
     update_counts,
 )
-from kg.vocabulary import KG, PROV_GRAPH, RDF, commit_iri
+from kg.vocabulary import KG, RDF
 
 log = logging.getLogger(__name__)
 
@@ -161,6 +165,42 @@ def get_measured_generation(kg: KnowledgeGraph) -> int | None:
     return None if known is None or known.schema is None else known.schema.generation
 
 
+class SchemaCounts(Aggregate[Counts]):
+    """The counts as a derivation."""
+
+    def __init__(self, kg: KnowledgeGraph) -> None:
+        super().__init__(kg, SCHEMA)
+        self._graph: Final = kg
+
+    def write(self, value: Counts) -> Any:
+        """Convert counts to JSON."""
+        return asdict(value)
+
+    def read(self, content: Any) -> Counts:
+        """Read counts from JSON."""
+        return Counts.from_json(content)
+
+    def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
+        """Measure the store if it has changed, or in any case."""
+        if not full and not self.count_due():
+            return Outcome()
+        _get_measurements(self._graph).take(measure_counts(self._graph))
+        return Outcome(graphs=1)
+
+    def find_differing(self, most: int) -> list[NamedNode]:
+        """Measure up to `most` properties again, chosen by chance, and find those whose counts are others."""
+        found = self.load()
+        if found is None or found[0] != self._graph.store.statistics().generation:
+            return []
+        stored, measurement = found[1].properties, _Measurement(self._graph)
+        sample = random.sample(sorted(stored), min(most, len(stored)))
+        return [
+            NamedNode(iri)
+            for iri in sample
+            if replace(measurement.measure_property(iri, True), example=None) != replace(stored[iri], example=None)
+        ]
+
+
 class _Measurements:
     """The measurements of one graph: at most one runs at a time, and the last successful one is cached.
 
@@ -174,7 +214,9 @@ class _Measurements:
         self._next = self._next_whole = self._retry = 0.0
         """The earliest times of the next measurement: an update, of the whole store, after a failure."""
         self._failed = -1
-        self._counts = self._load()
+        self._saved: Final = SchemaCounts(kg)
+        found = self._saved.load()
+        self._counts = found and found[1]
         self.schema = self._counts.build_schema() if self._counts else None
         self._base: Snapshot | None = None
         self.is_kept_up = False
@@ -186,6 +228,12 @@ class _Measurements:
         if running is not None:
             running.join(min(wait_s, SERVED_WAIT_S) if self.is_kept_up and not newest else wait_s)
         return self.schema or Schema(0, 0, {}, {}, load_declared_terms(), unmeasured=load_used_vocabulary())
+
+    def take(self, counts: Counts) -> None:
+        """Take counts that were measured elsewhere, and save them."""
+        self._saved.save(counts.generation, counts)
+        with self._lock:
+            self._counts, self.schema = counts, counts.build_schema()
 
     def keep_up(self) -> None:
         """Hold the checkpoint of each measurement from now on."""
@@ -206,8 +254,7 @@ class _Measurements:
         try:
             with self._kg.store.snapshot(generation) as checkpoint:
                 if (counts := self._update(checkpoint)) is not None:
-                    counts.save(self._kg.settings.directory.schema)
-                    self._counts, self.schema = counts, counts.build_schema()
+                    self.take(counts)
         except (QuadciteError, OSError) as error:
             log.warning("The saved counts of the schema are not updated: %s", error)
 
@@ -237,14 +284,6 @@ class _Measurements:
             if unused is not None:
                 unused.release()
 
-    def _load(self) -> Counts | None:
-        """Load the saved counts, None if they are not those of a commit of this store."""
-        counts = Counts.load(self._kg.settings.directory.schema)
-        if counts is None or counts.generation > self._kg.store.statistics().generation:
-            return None
-        committed_at = _load_commit_time(self._kg, counts.generation)
-        return counts if committed_at is not None and counts.committed_at == committed_at else None
-
     def _begin(self, newest: bool) -> threading.Thread | None:
         """Start a measurement if one is due. Returns the thread to wait for: without a result, or for the newest."""
         generation = self._kg.store.statistics().generation
@@ -273,13 +312,11 @@ class _Measurements:
                 self._hold(None)
             if not is_postponed:
                 counts = counts or measure_counts(self._kg, checkpoint, cancellation)
-                counts.save(self._kg.settings.directory.schema)
+                self._saved.save(counts.generation, counts)
         except QuadciteError as error:
             is_ended = cancellation.cancelled or self._kg.pool.closed  # a command ends while it measures
             level = logging.DEBUG if is_ended else logging.WARNING
             log.log(level, "Cannot measure generation %d of the store: %s", generation, error)
-        except OSError as error:
-            log.warning("Cannot save the measured schema in %s: %s", self._kg.settings.data_dir, error)
         finally:
             now = time.monotonic()
             rest = REST * (now - started)
@@ -391,14 +428,6 @@ def _get_time() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-COMMIT_TIME: Final = "SELECT ?time WHERE { GRAPH $prov { $commit prov:endedAtTime ?time } }"
-
-
-def _load_commit_time(kg: KnowledgeGraph, generation: int) -> str | None:
-    query = bind(COMMIT_TIME, prov=PROV_GRAPH, commit=commit_iri(generation))
-    return next((term_text(row["time"]) for row in select(kg.store.query, query)), None)
-
-
 class _Measurement:
     """The queries of one measurement: of all content, or of the catalog."""
 
@@ -428,9 +457,8 @@ class _Measurement:
         catalog = _Measurement(self._kg, self._checkpoint, self._cancellation, of_catalog=True)
         described = {to_text(row["property"]): _count(row) for row in catalog._rows(PROPERTIES)}
         catalog_classes, catalog_properties = catalog._measure_terms(described)
-        generation = self._generation or self._at_least
         return Counts(
-            generation=generation,
+            generation=self._generation or self._at_least,
             measured_at=measured_at,
             classes=classes,
             properties=properties,
@@ -438,7 +466,6 @@ class _Measurement:
             anchors={to_text(row["class"]): (_count(row), to_text(row["example"])) for row in self._rows(SUPERCLASSES)},
             catalog_classes=catalog_classes,
             catalog_properties=catalog_properties,
-            committed_at=_load_commit_time(self._kg, generation),
         )
 
     def _measure_terms(self, quads: Mapping[str, int]) -> tuple[dict[str, ClassUse], dict[str, PropertyUse]]:
@@ -453,7 +480,7 @@ class _Measurement:
         properties: dict[str, PropertyUse] = {}
         of_class: dict[str, dict[str, PropertyUse]] = {name: {} for name in entities}
         for iri in sorted(triples, key=lambda iri: (-triples[iri], iri)):
-            properties[iri] = self._use(iri, iri in doubled)
+            properties[iri] = self.measure_property(iri, iri in doubled)
             for name, count in pairs.get(iri, {}).items():
                 # If all its subjects are of this class, its measurement is that of the class.
                 if count == quads[iri]:
@@ -461,7 +488,9 @@ class _Measurement:
                 elif iri == RDF.type.value and iri not in doubled:
                     of_class[name][iri] = PropertyUse(iri, count, entities[name], {}, {}, {"": count}, f"<{name}>")
                 else:
-                    of_class[name][iri] = self._use(iri, not doubled.isdisjoint((iri, RDF.type.value)), name)
+                    of_class[name][iri] = self.measure_property(
+                        iri, not doubled.isdisjoint((iri, RDF.type.value)), name
+                    )
         measured = {
             to_text(row["class"]): ClassUse(
                 iri=to_text(row["class"]),
@@ -503,7 +532,8 @@ class _Measurement:
     def _triples(self, iri: str) -> int:
         return _count(self._rows(TRIPLES.replace("PATTERN", PATTERNS[False, False]), property=NamedNode(iri))[0])
 
-    def _use(self, iri: str, doubled: bool, of: str | None = None) -> PropertyUse:
+    def measure_property(self, iri: str, doubled: bool, of: str | None = None) -> PropertyUse:
+        """Measure a property, or that of a class. `doubled`: a triple may be in two graphs."""
         terms = {"property": NamedNode(iri)} | ({} if of is None else {"class": NamedNode(of)})
         pattern = PATTERNS[of is not None, doubled]
         datatypes: dict[str, int] = {}

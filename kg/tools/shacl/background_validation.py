@@ -31,7 +31,7 @@ from kg.shacl.shapes import Shapes
 from kg.store.ownership import CURATED, is_user_graph
 from kg.store.protocol import Term
 from kg.text import quoted
-from kg.tools.shacl.validation_state import Violations, load_state, save_state
+from kg.tools.shacl.validation_state import LastCheck, Violations
 from kg.user_graphs import record_shapes
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF
 
@@ -63,7 +63,10 @@ class DatasetChecks:
     _nodes: Violations = field(default_factory=Violations, init=False, repr=False)
     _graphs: Violations = field(default_factory=Violations, init=False, repr=False)
 
+    _last: LastCheck = field(init=False, repr=False)
+
     def __post_init__(self) -> None:
+        self._last = LastCheck(self.kg)
         self._idle.set()
 
     def schedule(self) -> None:
@@ -79,7 +82,7 @@ class DatasetChecks:
     def watching(self) -> Iterator[None]:
         """Schedule a check after each commit while the block runs."""
         seen = self.kg.store.statistics().generation
-        if self.kg.settings.directory.checked.exists():
+        if "never derived" not in self._last.count_due():
             self.schedule()  # only what has changed since
 
         def look() -> None:
@@ -124,7 +127,7 @@ class DatasetChecks:
             if self._checked == self.kg.store.statistics().generation:  # scheduled by the writer and by `watching`
                 continue
             try:
-                result = self._check()
+                result = self.check()
             except (QuadciteError, OSError, RuntimeError) as error:  # the last two: an unreadable checkpoint
                 _log.warning("Background validation failed: %s", error)
                 self._checked = None
@@ -142,14 +145,19 @@ class DatasetChecks:
     def _count_by_shape(self) -> Counter[str]:
         return sum((Counter(each) for of in (self._nodes, self._graphs) for each in of.shapes.values()), Counter[str]())
 
-    def _check(self) -> DatasetCheck:
+    def check(self, *, full: bool = False) -> DatasetCheck:
+        """Validate what commits since the last check can affect, or everything, in this thread."""
+        if full:
+            self._checked, self._has_loaded = None, True
         begun = time.perf_counter()
         with self.kg.store.snapshot(self.kg.store.statistics().generation) as snapshot:
             return self._on(pyoxigraph.Store.read_only(str(snapshot.path)), begun)
 
     def _on(self, store: pyoxigraph.Store, begun: float) -> DatasetCheck:
         if not self._has_loaded:
-            self._load(store)
+            self._has_loaded = True
+            if (known := self._last.load()) is not None:
+                self._checked, (self._nodes, self._graphs) = known
         since, generation = self._checked, get_generation(store)
         self._checked = None  # until this check is complete
         change = Change(unknown="nothing is known yet") if since is None else load_change(store, since)
@@ -165,7 +173,7 @@ class DatasetChecks:
             ((graph, violation) for graph in graphs for violation in _check_user_graph(store, graph)),
         )
         self._checked = generation
-        save_state(self.kg.settings.directory.checked, store, self._nodes, self._graphs)
+        self._last.save(generation, (self._nodes, self._graphs))
         some = "the whole store"
         if since is not None:
             everything = f"the whole store again, since {found.why}"
@@ -183,12 +191,6 @@ class DatasetChecks:
             own=dict(self._count_own().most_common(_TOLD)),
             seconds=round(time.perf_counter() - begun, 3),
         )
-
-    def _load(self, store: pyoxigraph.Store) -> None:
-        """Begin with the result of the last check before this start."""
-        self._has_loaded = True
-        if (known := load_state(self.kg.settings.directory.checked, store)) is not None:
-            self._checked, self._nodes, self._graphs = known
 
     def _name_causes(self, store: pyoxigraph.Store, suite: Shapes, outdated: Set[Term] | None) -> None:
         """Name the user graphs that may be the cause of the violations of nodes, which need not be of users.

@@ -1,34 +1,26 @@
-"""The violations that the last check of the dataset found, by node, and the file that keeps them between starts."""
+"""The violations that the last check of the dataset found, by node, as they are kept between starts."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import logging
+import random
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from pyoxigraph import NamedNode, RdfFormat, Store, parse
 
-from kg import __version__, bundle
-from kg.data_directory import DataDirectory
-from kg.files import write_file
-from kg.shacl.incremental import get_generation
+from kg.derivations.aggregates import CHECK, Aggregate
+from kg.derivations.protocol import Outcome, Progress
+from kg.knowledge_graph import KnowledgeGraph
 from kg.shacl.report import Violation
-from kg.store.commits import get_commit_time
 from kg.store.protocol import Term
 from kg.vocabulary import curie
-
-log = logging.getLogger(__name__)
 
 _REMEMBERED: Final = 10_000
 """Maximum nodes whose first message is kept. The violations of other nodes are only counted."""
 _MOST_SAVED: Final = 20_000
-"""Maximum nodes with violations in the file. With more, the next start validates everything."""
+"""Maximum nodes with violations that are kept. With more, the next start validates everything."""
 
 
 @dataclass(slots=True)
@@ -81,53 +73,47 @@ class Violations:
         return found
 
 
-def save_state(file: Path, store: Store, nodes: Violations, graphs: Violations) -> None:
-    """Save the violations of a checkpoint, those of nodes and those of user graphs.
+class LastCheck(Aggregate[tuple[Violations, Violations]]):
+    """The violations of nodes and those of user graphs, as a derivation, which imports its computation."""
 
-    An error is logged: without the file the next start validates everything.
-    """
-    try:
-        if len(nodes.counts) + len(graphs.counts) > _MOST_SAVED:
-            file.unlink(missing_ok=True)
-            return
-        generation = get_generation(store)
-        content = {
-            "format": DataDirectory.checked.version,
-            "suite": _identify_suite(),
-            "generation": generation,
-            "committed_at": get_commit_time(store, generation),
-            "nodes": nodes.to_rows(),
-            "graphs": graphs.to_rows(),
-        }
-        write_file(file, json.dumps(content, ensure_ascii=False, separators=(",", ":")))
-    except OSError as error:
-        log.warning("Cannot save the result of the check of the dataset in %s: %s", file, error)
+    def __init__(self, kg: KnowledgeGraph) -> None:
+        super().__init__(kg, CHECK)
+        self._graph: Final = kg
 
+    def write(self, value: tuple[Violations, Violations]) -> Any:
+        """Convert violations to JSON; None, so that the next start validates everything, if they are too many."""
+        return [each.to_rows() for each in value] if sum(len(each.counts) for each in value) <= _MOST_SAVED else None
 
-def load_state(file: Path, store: Store) -> tuple[int, Violations, Violations] | None:
-    """Load the saved violations, with their generation, if that is one of the store and the shapes are the same."""
-    try:
-        content = json.loads(file.read_text())
-        if (content["format"], content["suite"]) != (DataDirectory.checked.version, _identify_suite()):
-            return None
-        generation, committed_at = int(content["generation"]), content["committed_at"]
-        is_known = committed_at is not None and committed_at == get_commit_time(store, generation)
-        if not is_known or generation > get_generation(store):
-            return None
-        return generation, Violations.from_rows(content["nodes"]), Violations.from_rows(content["graphs"])
-    except OSError:
-        return None
-    except (SyntaxError, ValueError, KeyError, TypeError, AttributeError) as error:
-        log.warning("%s is not a valid result of a check, so everything is checked: %s", file, error)
-        return None
+    def read(self, content: Any) -> tuple[Violations, Violations]:
+        """Read violations from JSON."""
+        nodes, graphs = map(Violations.from_rows, content)
+        return nodes, graphs
 
+    def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
+        """Validate what commits since the last check can affect, or everything."""
+        if not full and not self.count_due():
+            return Outcome()
+        from kg.tools.shacl.background_validation import DatasetChecks
 
-@cache
-def _identify_suite() -> str:
-    """Return a hash of the version and of the shapes that ship with it."""
-    files = sorted(bundle.folder("shapes").glob("*.ttl"))
-    hashes = [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
-    return hashlib.sha256("".join([__version__, *hashes]).encode()).hexdigest()
+        DatasetChecks(self._graph).check(full=full)
+        return Outcome(graphs=1)
+
+    def find_differing(self, most: int) -> list[NamedNode]:
+        """Validate up to `most` nodes with violations again, chosen by chance, and find those that have others."""
+        from kg.shacl.data_graph import DataGraph
+        from kg.tools.shacl.background_validation import load_dataset_shapes
+
+        found, generation = self.load(), self._graph.store.statistics().generation
+        if found is None or found[0] != generation:
+            return []
+        shapes = found[1][0].shapes
+        several = [node for node in shapes if isinstance(node, NamedNode)]
+        sample = random.sample(several, min(most, len(several)))
+        again = Violations()
+        with self._graph.store.snapshot(generation) as snapshot:
+            data = DataGraph.from_store(Store.read_only(str(snapshot.path)))
+            again.replace(None, load_dataset_shapes().results_by_target(data, frozenset(sample), details=False))
+        return [node for node in sample if again.shapes.get(node) != shapes[node]]
 
 
 def _name_shape(violation: Violation) -> str:

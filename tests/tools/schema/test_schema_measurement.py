@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
 from collections.abc import Iterable
@@ -319,21 +318,3 @@ def test_stopping_ends_a_measurement(empty, monkeypatch):
     assert not [each for each in threading.enumerate() if each.name in ("measure", "schema-watch")]
     empty.store.commit({GRAPHS[0]: [Quad(NODES[0], RDF.type, NODES[1], GRAPHS[0])]})
     assert get_schema(empty, HANG_S).generation == 1, "calls can measure afterwards"
-
-
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", "{}", '{"format": 1}', '{"format": 2}', '{"format": 2, "generation": 0, "classes": 3}']
-)
-def test_a_file_that_is_no_measurement_is_made_again(small, tmp_path, content):
-    (tmp_path / "schema.json").write_text(content)
-    assert get_schema(small).generation == 1
-    assert json.loads((tmp_path / "schema.json").read_text())["generation"] == 1
-
-
-def test_a_file_of_a_store_that_was_further_on_is_not_believed(small, tmp_path):
-    get_schema(small)
-    file = tmp_path / "schema.json"
-    content = json.loads(file.read_text())
-    file.write_text(json.dumps({**content, "generation": 7, "triples": 99}))
-    again = graph_of([Quad(NODES[0], RDF.type, NODES[1], GRAPHS[0])], tmp_path)
-    assert get_schema(again).triples == 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 
 import pytest
@@ -177,7 +176,7 @@ def test_asking_never_waits_and_what_is_asked_for_meanwhile_is_one_more_check(
         assert gate.wait(60)
         return DatasetCheck(generation=len(runs), checked="")
 
-    monkeypatch.setattr(DatasetChecks, "_check", slow)
+    monkeypatch.setattr(DatasetChecks, "check", slow)
     checks = DatasetChecks(kg, pause_s=0)
     for _ in range(50):
         checks.schedule()
@@ -203,7 +202,7 @@ def test_a_check_that_fails_is_told_and_the_next_one_runs(kg: KnowledgeGraph, mo
 
 
 def test_after_a_restart_only_what_later_commits_can_affect_is_checked(kg: KnowledgeGraph) -> None:
-    graphs, file = UserGraphs(kg), kg.settings.directory.checked
+    graphs = UserGraphs(kg)
     update = f"INSERT DATA {{ GRAPH {GRAPH} {{ {DOCUMENT} a {KG.PolicyDocument} }} }}"
     graphs.update(update, (), (), HOLDER)
     first = checked(DatasetChecks(kg, pause_s=0))
@@ -215,33 +214,12 @@ def test_after_a_restart_only_what_later_commits_can_affect_is_checked(kg: Knowl
     kg.store.commit({GRAPH: [Quad(DOCUMENT, KG.slug, Literal("mine"), GRAPH)]})
     later = checked(DatasetChecks(kg, pause_s=0))
     assert "nodes that later commits can affect" in later.checked
-    file.unlink()
+    kg.settings.directory.derivations.unlink()
     whole = checked(DatasetChecks(kg, pause_s=0))
     assert whole.checked.startswith("the whole store")
     for name in ("violations", "by_shape", "conforms", "generation"):
         assert getattr(later, name) == getattr(whole, name)
     assert {*later.messages} == {*whole.messages}
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("format", 0),
-        ("suite", "other shapes"),
-        ("committed_at", "2020-01-01T00:00:00Z"),
-        ("committed_at", None),
-        ("generation", 7),
-        ("generation", "one"),
-        ("nodes", [["not a term", {}, None]]),
-        ("nodes", 3),
-    ],
-)
-def test_a_result_that_is_not_of_this_store_is_not_believed(kg: KnowledgeGraph, name: str, value: object) -> None:
-    UserGraphs(kg).put(GRAPH, [NOTE], EVERYONE)
-    checked(DatasetChecks(kg, pause_s=0))
-    file = kg.settings.directory.checked
-    file.write_text(json.dumps({**json.loads(file.read_text()), name: value}))
-    assert checked(DatasetChecks(kg, pause_s=0)).checked.startswith("the whole store")
 
 
 def test_a_server_shows_the_result_of_its_last_check_at_its_start(kg: KnowledgeGraph) -> None:
