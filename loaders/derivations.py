@@ -10,13 +10,16 @@ from typing import Any, Final
 from kg.derivations.engine import Engine, WholeEngine
 from kg.derivations.protocol import Definition, Derivation, Outcome
 from kg.derivations.state import State
+from kg.derivations.with_record import Recorded
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
 from loaders.citations.graph import CITATIONS, CitationEngine
 from loaders.files.graph import ENTITIES, LINKS
 from loaders.mentions.graph import ALIGNMENTS, MENTIONS
+from loaders.with_record import DEFINITIONS as WITH_RECORD
 
-DEFINITIONS: Final[Mapping[Definition, type[CitationEngine | Engine[Any, Any] | WholeEngine]]] = {
+DEFINITIONS: Final[Mapping[Definition, type[Recorded | CitationEngine | Engine[Any, Any] | WholeEngine]]] = {
+    **dict.fromkeys(WITH_RECORD, Recorded),
     CITATIONS: CitationEngine,
     MENTIONS: Engine,
     ALIGNMENTS: WholeEngine,

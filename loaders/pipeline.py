@@ -18,16 +18,17 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.with_record import WithRecord
+from kg.derivations import protocol as derivations
+from kg.derivations.with_record import Graphs, Steps, WithRecord
 from kg.ingestion import Outcome
 from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import findings, load_records, permissions, promotion
-from kg.provenance.load_records import INVALIDATED, Agent, RecordOrigin, RowsOf, Run, SourceFile
+from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceFile
 from kg.provenance.record_age import Age, find_age, load_ages
 from kg.provenance.source_paths import SourcePaths
 from kg.search import index_sync
-from kg.search.index_sync import DerivedCodes, LoadedGraphs, Progress
+from kg.search.index_sync import DERIVED_LANGUAGE, DerivedCodes, LoadedGraphs, Progress
 from kg.shacl.gate import RecordGate
 from kg.shacl.report import Violation
 from kg.store.difference import content_sha256
@@ -56,6 +57,7 @@ from loaders.quarantine import Quarantine
 from loaders.readers import excerpts
 from loaders.readers.locations import Fetch, File, Located, Unread, find_files, find_in_folder
 from loaders.record_identities import Identities, display_name, location_text
+from loaders.with_record import LANGUAGES
 
 log = logging.getLogger(__name__)
 
@@ -213,9 +215,12 @@ class Loading:
         self.batch = Batch()
         self.quads = 0
         """Quads of the records of former batches."""
-        self.derivations: Final = [WithRecord(derive_languages), *loader.derivations]
+        steps = [WithRecord(derive_languages, LANGUAGES), *loader.derivations]
         if self.citations is not None:
-            self.derivations.append(WithRecord(self.citations.derive))
+            steps.append(WithRecord(self.citations.derive))
+        self.root: Final = f"{SOURCED}{loader.domain}/"
+        """How the names of the graphs of its records begin."""
+        self.steps: Final = Steps(kg, self.root, steps)
         self.derived: DerivedCodes = {}
         """The codes and languages that the last commit derived."""
         self.started = time.perf_counter()
@@ -293,8 +298,9 @@ class Loading:
         self.identities.stored = {}
 
     def is_unchanged(self, graph: NamedNode, document: SourceDocument | SourceGraph) -> bool:
-        """Whether the store has a record as it is, from this version of the loader."""
-        return self.known.get(graph) == (document.source_sha256, self.loader.version)
+        """Whether the store has a record as it is, from this version of the loader, with all that follows from it."""
+        same = self.known.get(graph) == (document.source_sha256, self.loader.version)
+        return same and not self.steps.needs_source(graph)
 
     def reject_large_files(self) -> list[File]:
         """Reject the files that are too large to be read as a whole; return the others."""
@@ -319,6 +325,8 @@ class Loading:
         """Update the index, the citations and the mentions, and complete the report."""
         report = self.report
         permissions.take_over(self.kg.store, self.taken)
+        if self.author is None:
+            self.derive_due(derivations.Outcome(), self.on_progress)
         self.refresh_citations()
         if self.index:
             self.indexed.finish()
@@ -350,6 +358,24 @@ class Loading:
         ]
         self.log_warnings()
         return report
+
+    def derive_due(self, outcome: derivations.Outcome, on_progress: Progress | None, only: str | None = None) -> None:
+        """Compute due outputs from the stored graphs of this source, of `only` this derivation."""
+
+        def commit(
+            stored: Graphs, made: dict[NamedNode, Sequence[Quad]], origins: dict[NamedNode, RecordOrigin]
+        ) -> None:
+            done = self.commit_derived(made, origins)
+            outcome.add(self.prov_run, done)
+            languages = [change for change in done.changes if change.graph.value.startswith(DERIVED_LANGUAGE)]
+            told = {quad.subject for change in languages for quad in (*change.added, *change.removed)}
+            if told:  # the repair of the index adds these records again
+                changed = [graph for graph, quads in stored.items() if any(quad.subject in told for quad in quads)]
+                self.kg.search.remove([graph.value for graph in changed])
+
+        self.steps.derive_due(commit, outcome, on_progress, only)
+        if only is not None and outcome.added + outcome.removed:
+            self.repair_index()
 
     def refresh_citations(self) -> None:
         """Find the citations that follow from the records of this load, if that was not done."""
@@ -616,14 +642,20 @@ class Loading:
 
     def commit_graphs(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
         """Commit graphs with their provenance and their derived graphs."""
-        invalidated = []
-        for each in self.derivations:
-            for graph, found in each.derive(self.kg.store, replace).items():
-                if found is INVALIDATED:
-                    invalidated.append(graph)
-                else:
-                    replace[graph], records[graph] = found
+        given = list(replace)
+        invalidated = self.steps.derive(replace, records)
         self.derived = find_derived(replace)
+        commit = self.commit_derived(replace, records, invalidated)
+        self.steps.record(given)
+        return commit
+
+    def commit_derived(
+        self,
+        replace: dict[NamedNode, Sequence[Quad]],
+        records: dict[NamedNode, RecordOrigin],
+        invalidated: Collection[NamedNode] = (),
+    ) -> Commit:
+        """Commit graphs with their provenance."""
         if self.author is not None:
             self.keep_shared(replace, records)
         began = time.perf_counter()

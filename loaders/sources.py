@@ -12,20 +12,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kg.derivations.with_record import Graphs, WithRecord
+from kg.derivations.with_record import WithRecord
 from kg.errors import InvalidInputError
 from kg.ingestion import FolderWatcher
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.load_records import INVALIDATED, Derived
 from kg.search.index_sync import Progress
 from kg.settings import Settings
-from kg.store.protocol import Store
 from kg.text import quoted
 from loaders import dispatch, pipeline
 from loaders.file_formats import TABLES
 from loaders.load_options import EARLIER_NAMES, OPTIONS, SOURCES, list_options
 from loaders.load_report import LoadReport
-from loaders.pipeline import Loader, Options
+from loaders.pipeline import Loader, Loading, Options
+from loaders.readers.locations import Located
+from loaders.with_record import LISTS, PARLIAMENT, VIEWS, ZONING
 
 if TYPE_CHECKING:
     from pyoxigraph import Quad
@@ -61,14 +61,14 @@ def _wikibase(given: Settings, options: Options) -> Loader:
     from loaders.wikibase.graph.skos_views import Views
 
     reading = wikibase.Reading.of(given, options.get("base"))
-    views = Views(reading.known)
+    views = Views(reading.known, given)
     return Loader(
         wikibase.DOMAIN,
         wikibase.VERSION,
         reading.read,
         wikibase.FORMATS,
         reading.config,
-        [WithRecord(views.derive)],
+        [WithRecord(views.derive, VIEWS)],
         find_warnings=views.cycles,
         fetchers={live_endpoint.SCHEME: live_endpoint.fetch_items},
         cut=reading.cut,
@@ -80,6 +80,7 @@ def _wikibase(given: Settings, options: Options) -> Loader:
 def _hansard(given: Settings, options: Options, known: Identifiers | None = None) -> Loader:
     from loaders.hansard import loader as hansard
     from loaders.hansard.authorities import merge_quads
+    from loaders.hansard.graph.corpus_lists import derive_from_lists
     from loaders.hansard.graph.derive import Derivations
     from loaders.hansard.graph.known_names import load_names
 
@@ -92,7 +93,10 @@ def _hansard(given: Settings, options: Options, known: Identifiers | None = None
         reading.read,
         hansard.FORMATS,
         config=options,
-        derivations=[WithRecord(Derivations(hansard.DOMAIN, reading.findings).derive)],
+        derivations=[
+            WithRecord(partial(derive_from_lists, reading.findings), LISTS),
+            WithRecord(Derivations(hansard.DOMAIN).derive, PARLIAMENT),
+        ],
         cut=hansard.cut_records,
         prepare=None if known is not None else lambda kg: load_names(kg, reading.identifiers),
         load_freed=None if known is not None else _load_contradicted,
@@ -134,7 +138,7 @@ def _members(given: Settings, options: Options) -> Loader:
         member_register.Reading.of(options).read,
         member_register.FORMATS,
         config=options,
-        derivations=[WithRecord(Derivations("hansard").derive)],
+        derivations=[WithRecord(Derivations("hansard").derive, PARLIAMENT)],
         options=options,
         cites=False,
         refresh=_renew_links,
@@ -158,7 +162,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
         reading.read,
         zoning.FORMATS,
         config=options,
-        derivations=[WithRecord(Findings(reading.codes).derive)],
+        derivations=[WithRecord(Findings(reading.codes).derive, ZONING)],
         fetchers={municode_client.SCHEME: municode_client.fetch},
         cut=zoning.cut_rows,
         refresh=_renew_links,
@@ -168,17 +172,10 @@ def _zoning(given: Settings, options: Options) -> Loader:
     )
 
 
-def _drop_entities(store: Store, replace: Graphs) -> Derived:
-    from loaders.files.graph.entities import drop_entities, find_invalidated
-
-    made = drop_entities(store, replace)
-    return {**made, **dict.fromkeys(find_invalidated(store, {**replace, **dict.fromkeys(made, ())}), INVALIDATED)}
-
-
 def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loader:
     from loaders.files import loader as files
     from loaders.files.graph import stored_files
-    from loaders.files.graph.entities import refresh
+    from loaders.files.graph.entities import drop_entities, refresh
     from loaders.files.graph.moves import Moves
 
     kept = given.unredacted_collections
@@ -189,7 +186,10 @@ def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loa
         reading.read,
         files.FORMATS,
         config={**options, "unredacted_collections": " ".join(kept)} if kept else options,
-        derivations=[WithRecord(_drop_entities), WithRecord((moves or Moves()).derive)],
+        derivations=[
+            WithRecord(drop_entities, marks_change=True),
+            WithRecord((moves or Moves()).derive, marks_change=True),
+        ],
         prepare=lambda kg: stored_files.prepare(kg, reading),
         load_freed=lambda kg, report: stored_files.note_and_load_freed(kg, reading, report, load),
         refuse=reading.refuse,
@@ -232,6 +232,13 @@ def build_loader(source: str, given: Settings, options: Options | None = None) -
                 f"Options of {source}: {', '.join(f'--{each}' for each in own) or 'none'}."
             )
     return replace(configure(given, options or {}), name=source)
+
+
+def open_steps(kg: KnowledgeGraph) -> list[Loading]:
+    """Open a load without files of each source, which computes the due outputs of its records."""
+    loaders = [build_loader(source, kg.settings) for source in SOURCES]
+    loaders += [replace(each, domain="wikibase-remote") for each in loaders if each.domain == "wikibase"]
+    return [Loading(kg, each, Located((), ()), None, graphs=()) for each in loaders]
 
 
 def load_changed(kg: KnowledgeGraph, part: Part, *, on_progress: Progress | None = None) -> list[str]:

@@ -67,6 +67,7 @@ PIPELINE = {
     "quarantine_retry",
     "record_identities",
     "sources",
+    "with_record",
 }
 """The root modules of loaders. Only those in `COMPOSITION` import the domains."""
 COMPOSITION = {"sources", "derivations"}

@@ -53,6 +53,8 @@ class Definition:
     """The query whether a store has input."""
     find_others: Callable[[Settings], str] = lambda settings: ""
     """Describes other inputs of all outputs, such as installed models."""
+    needs_source: bool = False
+    """Whether it needs what only a source has, so that due inputs are to be loaded again."""
 
 
 @dataclass(slots=True)

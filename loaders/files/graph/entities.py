@@ -25,7 +25,7 @@ from kg.derivations.engine import Engine, Result, WholeEngine
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
-from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
+from kg.provenance.load_records import INVALIDATED, Agent, Derived, RecordOrigin, Run
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
 from kg.store.protocol import Describe, Rows, Store, named_node, select, term_text
@@ -277,17 +277,6 @@ def _build_relation(
     return quads + evidence_quads(node, evidence, graph, known)
 
 
-def find_invalidated(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> list[NamedNode]:
-    """Find the graphs of entities of the files in a commit that `drop_entities` has left out of it: the large ones."""
-    return [graph for graph in _find_existing(store, replace) if graph not in replace]
-
-
-def _find_existing(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> list[NamedNode]:
-    # By queries, since the graph of a long file has a hundred thousand quads.
-    graphs = [get_entity_graph(source) for source in replace if source.value.startswith(GRAPHS)]
-    return [graph for graph in graphs if store.query(bind(EXISTS, graph=graph))]
-
-
 def _is_large(store: Store, graph: NamedNode) -> bool:
     mentions = _LARGE // 5  # each has five quads
     found = store.query(bind(ENTITIES_OF, graph=graph), limit=mentions)
@@ -295,14 +284,16 @@ def _is_large(store: Store, graph: NamedNode) -> bool:
 
 
 def drop_entities(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
-    """Remove the mentions and claims of the files that a commit replaces or removes, except the first large ones.
+    """Remove the mentions and claims of changed or removed files. The first large graphs are `INVALIDATED`.
 
     The entities keep the names that the mentions in other files have. Those that no file mentions go with the commit.
     """
-    exist = _find_existing(store, replace)
+    # By queries, since the graph of a long file has a hundred thousand quads.
+    graphs = [get_entity_graph(source) for source in replace if source.value.startswith(GRAPHS)]
+    exist = [graph for graph in graphs if store.query(bind(EXISTS, graph=graph))]
     large = [graph for graph in exist if _is_large(store, graph)]
     later = set(large[: max(0, _MOST_INVALIDATED - len(store.find_invalidated_graphs()))]) if large else set()
-    return _drop(store, [graph for graph in exist if graph not in later])
+    return {**_drop(store, [graph for graph in exist if graph not in later]), **dict.fromkeys(later, INVALIDATED)}
 
 
 def remove_invalidated(store: Store) -> None:

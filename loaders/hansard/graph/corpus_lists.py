@@ -8,6 +8,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
+from kg.store.protocol import Store
 from kg.vocabulary import DERIVED, KG, SOURCED, XSD
 from loaders.hansard import parlamint_findings as findings
 from loaders.hansard.parlamint_findings import Finding
@@ -39,24 +40,25 @@ RULES: Final[Mapping[findings.Rule, tuple[Rule, str]]] = {
     ),
 }
 """The rules with their confidence."""
+_SOURCES: Final = f"{SOURCED}hansard/"
 
 
-def is_of_corpus(graph: NamedNode, domain: str) -> bool:
+def is_of_corpus(graph: NamedNode) -> bool:
     """Whether a graph is a record of a corpus."""
-    return graph.value.startswith(f"{SOURCED}{domain}/parlamint/")
+    return graph.value.startswith(f"{_SOURCES}parlamint/")
 
 
 def derive_from_lists(
-    domain: str, found: MutableMapping[NamedNode, Sequence[Finding]], replace: Mapping[NamedNode, Sequence[Quad]]
+    found: MutableMapping[NamedNode, Sequence[Finding]], store: Store, replace: Mapping[NamedNode, Sequence[Quad]]
 ) -> Derived:
     """Return the derived graphs of the sittings in a commit, with their sources; empty for removed sittings."""
     made: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     for sitting in replace:
-        if not is_of_corpus(sitting, domain):
+        if not is_of_corpus(sitting):
             continue
         findings_of_sitting = found.pop(sitting, ())
         for name, (rule, confidence) in RULES.items():
-            graph = NamedNode(f"{DERIVED}{name}/{sitting.value.removeprefix(f'{SOURCED}{domain}/')}")
+            graph = NamedNode(f"{DERIVED}{name}/{sitting.value.removeprefix(_SOURCES)}")
             said = [each for each in findings_of_sitting if each.rule == name] if replace[sitting] else []
             sources = [sitting, *sorted({each.source for each in said}, key=str)] if said else ()
             method = [(KG.method, Literal(rule.name)), (KG.confidence, Literal(confidence, datatype=XSD.decimal))]

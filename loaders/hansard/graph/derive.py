@@ -8,25 +8,19 @@ from pyoxigraph import NamedNode, Quad
 
 from kg.provenance.load_records import Derived
 from kg.store.protocol import Store
-from loaders.hansard.graph.corpus_lists import derive_from_lists, is_of_corpus
+from loaders.hansard.graph.corpus_lists import is_of_corpus
 from loaders.hansard.graph.memberships import Memberships
 from loaders.hansard.graph.references import References
 from loaders.hansard.graph.seats import Seats
 from loaders.hansard.graph.speakers import Speakers
 from loaders.hansard.graph.terms import Register
 from loaders.hansard.graph.voters import Voters
-from loaders.hansard.parlamint_corpus import Findings
 
 
 class Derivations:
-    """The graphs derived from the records below ``graph/src/{domain}/`` and from registers. For one load.
+    """The graphs derived from the records below ``graph/src/{domain}/`` and from registers. For one load."""
 
-    `findings` are what follows from the lists of corpora for the sittings of this load.
-    """
-
-    def __init__(self, domain: str, findings: Findings | None = None) -> None:
-        self.domain = domain
-        self.findings: Findings = {} if findings is None else findings
+    def __init__(self, domain: str) -> None:
         self.register = Register()
         self.memberships = Memberships(domain)
         self.seats = Seats(domain, self.register)
@@ -36,9 +30,8 @@ class Derivations:
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
         """Return the graphs that change with a commit, each with its sources."""
-        listed = derive_from_lists(self.domain, self.findings, replace)
         # A corpus lists its people with their dates: who speaks there need not be a member.
-        replace = {graph: quads for graph, quads in replace.items() if not is_of_corpus(graph, self.domain)}
+        replace = {graph: quads for graph, quads in replace.items() if not is_of_corpus(graph)}
         changed = self.register.update(store, replace)
         memberships = self.memberships.derive(store, replace)
         self.speakers.update(store, replace, memberships)
@@ -47,5 +40,4 @@ class Derivations:
             **self.seats.derive(store, replace, changed),
             **self.references.derive(store, replace),
             **self.voters.derive(store, replace, changed),
-            **listed,
         }

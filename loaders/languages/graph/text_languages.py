@@ -38,12 +38,13 @@ JURISDICTION: Final = Rule("language-of-jurisdiction", "1", "the language of the
 WORDS: Final = Rule("language-by-function-words", "1", "English by the share of function words in a text", "0.25")
 DETECTION: Final = Rule("language-detection", "1", "the language detected in a text, if sure enough", str(MINIMUM))
 
+# The language of a section above comes from its own graph, which has its type.
 THINGS: Final = """
 SELECT DISTINCT ?thing WHERE {
   VALUES ?source { $sources }
   GRAPH ?source {
     { ?thing schema:text ?text }
-    UNION { ?unit schema:text ?text ; dcterms:isPartOf ?thing }
+    UNION { ?unit schema:text ?text ; dcterms:isPartOf ?thing . ?thing a ?type }
     UNION { VALUES ?kind { $official } ?thing a ?kind }
   }
 }"""

@@ -30,6 +30,7 @@ from loaders.wikibase.entity_rdf import Entity
 from loaders.wikibase.graph.skos_views import Views
 from loaders.wikibase.instances import Instance, choose_instance
 from loaders.wikibase.live_endpoint import Fetching, Selecting
+from loaders.with_record import VIEWS
 
 DOMAIN: Final = "wikibase-remote"
 VERSION: Final = loader.VERSION
@@ -170,7 +171,7 @@ class _Storing(Loading):
                 DOMAIN,
                 VERSION,
                 lambda _: iter(()),
-                derivations=[WithRecord(Views({WIKIDATA: wikidata}).derive)],
+                derivations=[WithRecord(Views({WIKIDATA: wikidata}, kg.settings).derive, VIEWS)],
                 cites=False,
             ),
             Located((), ()),

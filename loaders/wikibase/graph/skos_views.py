@@ -9,10 +9,11 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
+from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
 from kg.vocabulary import DERIVED, OWL, SOURCED
-from loaders.wikibase.instances import Instance
+from loaders.wikibase.instances import Instance, with_base
 from loaders.wikibase.skos import build_view, find_cycles
 
 REDIRECTS: Final = """
@@ -37,10 +38,11 @@ _VIEWS: Final = DERIVED + "skos/"
 
 
 class Views:
-    """The views of items loaded from the Wikibases `known`, by the name in their IRIs."""
+    """The views of items, with the Wikibases `known` by the name in their graphs, and others by their IRIs."""
 
-    def __init__(self, known: dict[str, Instance]) -> None:
+    def __init__(self, known: dict[str, Instance], settings: Settings) -> None:
         self.known = known
+        self.settings: Final = settings
         self.changed: set[str] = set()
         """The names of the Wikibases whose views changed."""
 
@@ -57,9 +59,9 @@ class Views:
             if name and entity_id.startswith("Q"):
                 by_name[name].append((entity_id, graph))
         for name, graphs in by_name.items():
-            instance = self.known.get(name)
+            instance = self.known.get(name) or self._find_instance(graphs, replace)
             self.changed.add(name)
-            if instance is None:  # none of its entities are being loaded: it only loses some
+            if instance is None:  # it only loses some of its entities
                 found |= {_view_of(graph): ((), _made_from(graph)) for _, graph in graphs}
                 continue
             redirects = _redirects(store, name)
@@ -72,6 +74,17 @@ class Views:
             for graph, (entity_id, said) in quads.items():
                 found[_view_of(graph)] = (build_view(instance, entity_id, said, redirects), _made_from(graph))
         return found
+
+    def _find_instance(
+        self, graphs: Sequence[tuple[str, NamedNode]], replace: Mapping[NamedNode, Sequence[Quad]]
+    ) -> Instance | None:
+        """Find the Wikibase of these items by the IRI of one of them."""
+        for entity_id, graph in graphs:
+            end = f"entity/{entity_id}"
+            for quad in replace[graph]:
+                if isinstance(quad.subject, NamedNode) and quad.subject.value.endswith(end):
+                    return with_base(self.settings, quad.subject.value.removesuffix(end))
+        return None
 
     def _referrers(self, store: Store, name: str, items: Iterable[str]) -> list[NamedNode]:
         prefix = Literal(f"{_SOURCES}{name}/")

@@ -293,7 +293,8 @@ class Findings:
                 source = mint("graph", "src", DOMAIN, work.name, district.section)
                 self._unstated[mint("graph", "ref", "district", work.name, code)] = source
         for key, graph in graphs.items():
-            section = None if key in gone else work.own.get(key)
+            # A section that is derived again is one of the store.
+            section = None if key in gone else work.own.get(key) or work.code.sections.get(key)
             for reading in work.readings.get(key, ()):
                 # Those of others that a caller without the token may not remove have no effect.
                 is_own = author is None or reading.reader == get_reader(author)

@@ -39,6 +39,7 @@ from kg.vocabulary import KG, PROV, mint, sha256
 from loaders.model import Origin, Rejection, Snapshot, SourceGraph, graph_name
 from loaders.pipeline import Loader, Loading
 from loaders.readers.locations import Located
+from loaders.with_record import ZONING
 from loaders.zoning.graph.authorities import Authorities, merge
 from loaders.zoning.graph.derive import CodesRead, Findings, load_name
 from loaders.zoning.graph.readings import (
@@ -234,7 +235,7 @@ class _EntryLoad(Loading):
                 DOMAIN,
                 VERSION,
                 lambda _: (each for each in records),
-                derivations=[WithRecord(self.findings.derive)],
+                derivations=[WithRecord(self.findings.derive, ZONING)],
                 merge=merge,
             ),
             Located((), ()),

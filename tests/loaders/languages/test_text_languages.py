@@ -255,6 +255,19 @@ def test_language_of_removed_heading_is_removed(kg: KnowledgeGraph) -> None:
     assert set(languages(kg)) == {"id/section/us-ut-nowhere/2"}
 
 
+def test_language_of_a_heading_stays_when_a_section_below_it_changes(kg: KnowledgeGraph) -> None:
+    graph, quads = section("1.2", ENGLISH)
+    below = [
+        *quads,
+        Quad(mint("section", "us-ut-nowhere", "1.2"), DCTERMS.isPartOf, section("1", "")[1][0].subject, graph),
+    ]
+    put(kg, section("1", ENGLISH), (graph, below))
+    expected = languages(kg)
+    put(kg, (graph, below))
+    assert languages(kg) == expected
+    assert len(expected) == 2
+
+
 def test_languages_are_equal_in_any_order_of_loading(kg: KnowledgeGraph) -> None:
     records = [section(str(number), ENGLISH if number % 3 else PORTUGUESE * 2) for number in range(6)]
     put(kg, *records)
