@@ -64,11 +64,12 @@ class Chaos:
         """Kill a command, and another writer beside it, after some seconds. Return whether it had not ended."""
         several = [self.start("killed", each) for each in (command, other) if each is not None]
         time.sleep(after)
-        running = [process.poll() is None for process in several]
-        for process in several:
+        running = [process for process in several if process.poll() is None]
+        for process in running:
             os.killpg(process.pid, signal.SIGKILL)
+        for process in several:
             process.communicate()
-        return running[0]
+        return several[0] in running
 
     def run(self, kills: int, seed: int) -> list[str]:
         """Kill, finish, and compare with a fresh load."""
