@@ -17,7 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from kg import __version__, bundle
 from kg.derivations.engine import Opened
-from kg.derivations.protocol import Definition, Graph
+from kg.derivations.protocol import Definition, Graph, Outcome, Progress
 from kg.derivations.state import State
 from kg.errors import StoreError
 
@@ -51,17 +51,16 @@ class Aggregate(Generic[Value]):
     It is a cache: where the state cannot be read or written, a warning is logged, and everything is counted again.
     """
 
+    write: Callable[[Value], Any]
+    """Converts a value to JSON; None if it is too large to be kept."""
+    read: Callable[[Any], Value]
+    """Converts what `write` returned. May raise any error of invalid content."""
+    renew: Callable[[bool], object]
+    """Counts and saves the value: after the last one or, if true, as a whole."""
+
     def __init__(self, kg: Graph, definition: Definition) -> None:
         self.definition: Final = definition
         self._kg: Final = kg
-
-    def write(self, value: Value) -> Any:
-        """Convert a value to JSON; None if it is too large to be kept."""
-        raise NotImplementedError
-
-    def read(self, content: Any) -> Value:
-        """Convert what `write` returned. May raise any error of invalid content."""
-        raise NotImplementedError
 
     def _use(self, work: Callable[[State, Opened[None]], Any]) -> Any:
         """Call `work` with the open state; None if that cannot be used."""
@@ -92,6 +91,13 @@ class Aggregate(Generic[Value]):
             return
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
         self._use(lambda _, opened: opened.save(generation, text.encode()))
+
+    def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
+        """Count the value if commits have changed the store since, or as a whole."""
+        is_due = full or bool(self.count_due())
+        if is_due:
+            self.renew(full)
+        return Outcome(graphs=int(is_due))
 
     def count_due(self) -> Counter[str]:
         """Count the value, unless it is that of the last commit."""

@@ -20,7 +20,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store
 
 from kg.errors import InvalidInputError
 from kg.store.difference import Delta, Statements, canonical_statements
-from kg.store.protocol import GraphChange, Patch, term_text
+from kg.store.protocol import GraphChange, Patch
 from kg.vocabulary import KG, PROV, PROV_GRAPH, RDF, XSD, commit_iri, mint
 
 HEAD: Final = mint("commit", "head")
@@ -132,12 +132,6 @@ def build_commit_record(
         *(Quad(node, KG.touched, graph, PROV_GRAPH) for graph in touched),
         *(Quad(node, predicate, value, PROV_GRAPH) for predicate, value in values),
     ]
-
-
-def get_commit_time(store: Store, generation: int) -> str | None:
-    """Get the time in the record of commit `generation`; None without a record."""
-    quads = store.quads_for_pattern(commit_iri(generation), PROV.endedAtTime, None, PROV_GRAPH)
-    return next((term_text(quad.object) for quad in quads), None)
 
 
 def has_touched(store: Store, graphs: AbstractSet[NamedNode], since: int, until: int) -> bool:

@@ -16,13 +16,12 @@ from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import pyoxigraph
 from pyoxigraph import Literal, NamedNode
 
 from kg.derivations.aggregates import SCHEMA, Aggregate
-from kg.derivations.protocol import Outcome, Progress
 from kg.errors import QuadciteError, QueryMemoryError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_used_vocabulary
@@ -172,20 +171,8 @@ class SchemaCounts(Aggregate[Counts]):
         super().__init__(kg, SCHEMA)
         self._graph: Final = kg
 
-    def write(self, value: Counts) -> Any:
-        """Convert counts to JSON."""
-        return asdict(value)
-
-    def read(self, content: Any) -> Counts:
-        """Read counts from JSON."""
-        return Counts.from_json(content)
-
-    def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
-        """Measure the store if it has changed, or in any case."""
-        if not full and not self.count_due():
-            return Outcome()
-        _get_measurements(self._graph).take(measure_counts(self._graph))
-        return Outcome(graphs=1)
+        self.write, self.read = asdict, Counts.from_json
+        self.renew = lambda full: _get_measurements(kg).take(measure_counts(kg))
 
     def find_differing(self, most: int) -> list[NamedNode]:
         """Measure up to `most` properties again, chosen by chance, and find those whose counts are others."""

@@ -11,7 +11,6 @@ from typing import Any, Final
 from pyoxigraph import NamedNode, RdfFormat, Store, parse
 
 from kg.derivations.aggregates import CHECK, Aggregate
-from kg.derivations.protocol import Outcome, Progress
 from kg.knowledge_graph import KnowledgeGraph
 from kg.shacl.report import Violation
 from kg.store.protocol import Term
@@ -89,14 +88,11 @@ class LastCheck(Aggregate[tuple[Violations, Violations]]):
         nodes, graphs = map(Violations.from_rows, content)
         return nodes, graphs
 
-    def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
+    def renew(self, full: bool) -> None:
         """Validate what commits since the last check can affect, or everything."""
-        if not full and not self.count_due():
-            return Outcome()
         from kg.tools.shacl.background_validation import DatasetChecks
 
         DatasetChecks(self._graph).check(full=full)
-        return Outcome(graphs=1)
 
     def find_differing(self, most: int) -> list[NamedNode]:
         """Validate up to `most` nodes with violations again, chosen by chance, and find those that have others."""
