@@ -28,8 +28,9 @@ from kg.vocabulary import PROV_GRAPH, commit_iri
 
 _COMMITS: Final = 500
 """Maximum number of commits whose graphs are looked up. After more, the hashes of all inputs are compared."""
-_FEW_COMMITS: Final = 50
-"""Commits that touched no input are looked up again by the next run, which is faster than to record them."""
+_FEW: Final = 50
+"""Commits that touched no input, and their graphs, are looked up again by the next run, which is faster than to record
+that they were."""
 _AT_ONCE: Final = 200
 _MOST_NAMED: Final = 2_000
 """Maximum number of graphs whose hashes are looked up by name."""
@@ -202,9 +203,12 @@ class WholeEngine(Opened[Whole]):
         """Compute the outputs again if commits have touched inputs since the last run, or all outputs."""
         generation = self._store.statistics().generation
         known, _ = self.load_known()
-        touched = None if known is None or full else self.find_touched(known)
+        graphs = None if known is None or full else find_touched(self._store, known.generation, generation)
+        touched = self.select_inputs(graphs)
         outcome = Outcome()
-        if known is not None and touched == set() and generation - known.generation <= _FEW_COMMITS:
+        if known is not None and touched == set():
+            if _are_many(graphs, generation - known.generation):
+                self.save(generation, known.compared)
             return outcome
         before = None if known is None or touched is None else known.compared
         made, compared = self._derivation.compute(before, touched or ())
@@ -257,7 +261,7 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
                 finished = state.iterate_finished(self.definition.name)
                 parts = derivation.affected(table if before is None else before, table, finished)
                 state.mark_due(self.definition.name, parts, "affected")
-            if touched != set() or before != table or point.generation - known.generation > _FEW_COMMITS:
+            if touched != set() or before != table or _are_many(graphs, point.generation - known.generation):
                 compared = known.compared if before == table else derivation.save_table(table)
                 state.save(self.definition.name, Known(self._version, point.generation, compared, point))
         return self._load_due(table, parts, current)
@@ -394,6 +398,10 @@ def read_time(store: Store, generation: int) -> str:
     """Read the time of a commit; empty if the store has none of this generation."""
     rows = select(store.query, bind(COMMITTED, prov=PROV_GRAPH, commit=commit_iri(generation)))
     return next((term_text(row["time"]) for row in rows), "")
+
+
+def _are_many(graphs: Collection[NamedNode] | None, commits: int) -> bool:
+    return commits > _FEW or (graphs is not None and len(graphs) > _FEW)
 
 
 def find_touched(store: Store, since: int, until: int) -> set[NamedNode] | None:
