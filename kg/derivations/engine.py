@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from itertools import islice
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -23,7 +23,7 @@ from kg.derivations.state import Finished, Known, Point, State
 from kg.provenance.load_records import Derived, RecordOrigin, Run
 from kg.provenance.promotion import build_load_patch
 from kg.sparql.terms import bind
-from kg.store.protocol import Describe, Store, named_node, select, term_text
+from kg.store.protocol import Describe, Store, batched, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, commit_iri
 
 _COMMITS: Final = 500
@@ -63,18 +63,21 @@ class Result:
     remembered: bytes | None = None
 
 
-class AfterCommit(Protocol[Table, Part]):
-    """A derivation after the commit, from graphs and a `Table` of other inputs, such as names that occur in all texts.
+class AfterCommit(Generic[Table, Part]):
+    """The computation of a derivation after the commit, from each graph and a `Table` of other inputs, None for most.
 
     A `Part` names the part of an input that a change of the table concerns.
     """
 
-    @property
-    def batch_quads(self) -> int:
-        """Quads from which a batch is committed."""
+    batch_quads: int = 50_000
+    """Quads from which a batch is committed."""
 
-    def get_output(self, source: NamedNode) -> NamedNode:
-        """Return the name of the output of an input."""
+    def __init__(self, kg: Graph) -> None:
+        self.store: Final = kg.store
+
+    def compute(self, due: Mapping[NamedNode, Part | None], table: Table) -> Iterator[tuple[NamedNode, Result]]:
+        """Compute the outputs of these inputs. It may end before the last one, to be continued by another run."""
+        raise NotImplementedError
 
     def load_table(
         self, saved: bytes | None, since: int, touched: Collection[NamedNode] | None
@@ -83,26 +86,34 @@ class AfterCommit(Protocol[Table, Part]):
 
         `touched` are the graphs that commits have touched since, None if that is not known.
         """
+        return None, cast(Table, None)
 
     def save_table(self, table: Table) -> bytes:
         """Write a table for `load_table`."""
+        return b""
 
     def affected(
         self, before: Table, after: Table, finished: Iterable[tuple[NamedNode, bytes | None]]
     ) -> Mapping[NamedNode, Part | None]:
         """Find the inputs among `finished` whose output may differ with another table, with the parts, None: all."""
+        return {graph: None for graph, _ in finished}
 
-    def compute(self, due: Mapping[NamedNode, Part | None], table: Table) -> Iterator[tuple[NamedNode, Result]]:
-        """Compute the outputs of these inputs. It may end before the last one, to be continued by another run."""
+    def configure(self, table: Table) -> Mapping[str, str]:
+        """Return the configuration of the run in provenance."""
+        return {}
 
     def describe(
-        self, replace: dict[NamedNode, Sequence[Quad]], origins: dict[NamedNode, RecordOrigin], table: Table
-    ) -> tuple[Run, Describe]:
-        """Return the run that commits a batch, and its patch. Graphs that the outputs share can be added."""
+        self, run: Run, replace: dict[NamedNode, Sequence[Quad]], origins: dict[NamedNode, RecordOrigin]
+    ) -> Describe:
+        """Return the patch of a batch. Graphs that the outputs share can be added to it."""
+        return run.describe(self.store, origins)
 
 
-class Whole(Protocol):
-    """A derivation after the commit whose outputs follow from all inputs together, such as links between all."""
+class Whole:
+    """The computation of a derivation whose outputs follow from all inputs together, such as links between all."""
+
+    config: Mapping[str, str] = {}
+    """The configuration of the run in provenance."""
 
     def compute(self, before: bytes | None, touched: Collection[NamedNode]) -> tuple[Derived, bytes]:
         """Compute the outputs, and summarize the inputs for the next run.
@@ -110,9 +121,10 @@ class Whole(Protocol):
         With the summary of the last run, outputs that are as they were then can be left out; `touched` are the inputs
         that commits have touched since. Outputs that the store has and that no longer follow are empty.
         """
+        raise NotImplementedError
 
-    def prepare(self, made: Derived) -> Run:
-        """Return the run that commits these outputs. What follows from them may be updated before."""
+    def prepare(self, made: Derived) -> None:
+        """Update what follows from these outputs, before their commit."""
 
 
 @dataclass(slots=True)
@@ -130,6 +142,7 @@ class Opened(Generic[Computation]):
 
     def __init__(self, kg: Graph, state: State, definition: Definition, given: Computation | None = None) -> None:
         self.definition: Final = definition
+        self._name: Final = definition.name
         self._kg: Final = kg
         self._store: Final = kg.store
         self._state: Final = state
@@ -146,24 +159,27 @@ class Opened(Generic[Computation]):
     def is_used(self) -> bool:
         """Whether the store has input, or has had some."""
         asked = self.definition.any_input
-        return not asked or self._state.load(self.definition.name) is not None or bool(self._store.query(asked))
+        return not asked or self._state.load(self._name) is not None or bool(self._store.query(asked))
 
     def count_due(self) -> Counter[str]:
         """Count the due inputs by reason, without those that a change of the table makes due, and record nothing."""
         known, reason = self.load_known()
         if known is None:
-            return +Counter({reason: len(load_hashes(self._store, self.definition.reads))})
+            return +Counter({reason: len(self._load_inputs())})
         return Counter(self._explain_due(self.find_touched(known)).values())
 
     def _explain_due(self, touched: Collection[NamedNode] | None) -> Mapping[NamedNode, str]:
         """Find why inputs are due, if commits have touched these, None: perhaps all."""
         if touched is None:
-            touched = load_hashes(self._store, self.definition.reads)
+            touched = self._load_inputs()
         return dict.fromkeys(touched, "changed")
+
+    def _load_inputs(self, graphs: Collection[NamedNode] | None = None) -> dict[NamedNode, str]:
+        return load_hashes(self._store, self.definition.reads, graphs)
 
     def load_known(self) -> tuple[Known | None, str]:
         """Load the last run of this version on this state of the store; None, with the reason, if there is none."""
-        known = self._state.load(self.definition.name)
+        known = self._state.load(self._name)
         if known is None:
             return None, "never derived"
         if known.version != self._version:
@@ -193,7 +209,7 @@ class Opened(Generic[Computation]):
     def save(self, generation: int, compared: bytes) -> None:
         """Record a run that knows the changes of the store up to a generation."""
         known = Known(self._version, generation, compared, read_point(self._store))
-        self._state.save(self.definition.name, known)
+        self._state.save(self._name, known)
 
 
 class WholeEngine(Opened[Whole]):
@@ -214,7 +230,8 @@ class WholeEngine(Opened[Whole]):
         made, compared = self._derivation.compute(before, touched or ())
         if made or compared != before:
             outcome.graphs = len(made)
-            run = self._derivation.prepare(made)
+            self._derivation.prepare(made)
+            run = self.definition.start(self._derivation.config)
             replace = {graph: made[graph][0] for graph in self._select_differing(made)}
             origins = {graph: made[graph][1] for graph in replace}
             if replace:
@@ -238,6 +255,8 @@ class WholeEngine(Opened[Whole]):
 class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
     """A derivation of a store after the commit."""
 
+    _run: Run | None = None
+
     def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
         """Compute the due outputs, or all outputs."""
         return self.run(self.find_due(full=full), on_progress)
@@ -256,18 +275,17 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         with state.writing():
             current, changes = self._find_changes(touched)
             for graph, reason in changes.items():
-                state.mark_due(self.definition.name, [graph], reason)
-            if before is None or before != table:
-                finished = state.iterate_finished(self.definition.name)
-                parts = derivation.affected(table if before is None else before, table, finished)
-                state.mark_due(self.definition.name, parts, "affected")
+                state.mark_due(self._name, [graph], reason)
+            if before is not None and before != table:
+                parts = derivation.affected(before, table, state.iterate_finished(self._name))
+                state.mark_due(self._name, parts, "affected")
             if touched != set() or before != table or _are_many(graphs, point.generation - known.generation):
                 compared = known.compared if before == table else derivation.save_table(table)
-                state.save(self.definition.name, Known(self._version, point.generation, compared, point))
+                state.save(self._name, Known(self._version, point.generation, compared, point))
         return self._load_due(table, parts, current)
 
     def _explain_due(self, touched: Collection[NamedNode] | None) -> Mapping[NamedNode, str]:
-        return {**self._state.load_due(self.definition.name), **self._find_changes(touched)[1]}
+        return {**self._state.load_due(self._name), **self._find_changes(touched)[1]}
 
     def find_differing(self, most: int) -> list[NamedNode]:
         """Compute up to `most` outputs again, chosen by chance, and find those that the store has in another state.
@@ -281,12 +299,12 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         before, table = derivation.load_table(
             known.compared, known.generation, find_touched(store, known.generation, store.statistics().generation)
         )
-        stored = self._state.load_sample(self.definition.name, most) if before == table else {}
-        current = load_hashes(store, self.definition.reads, stored)
+        stored = self._state.load_sample(self._name, most) if before == table else {}
+        current = self._load_inputs(stored)
         sample = {graph: None for graph, digest in stored.items() if current.get(graph) == digest}
         differing = []
         for graph, result in derivation.compute(sample, table):
-            output = derivation.get_output(graph)
+            output = self.definition.get_output(graph)
             if set(result.quads) != set(store.graph(output)):
                 differing.append(output)
         return differing
@@ -295,8 +313,8 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         """Find the hashes of the inputs among `touched`, None: all, and why those are due that have changed."""
         if touched is not None and not touched:
             return {}, {}
-        current = load_hashes(self._store, self.definition.reads, touched)
-        stored = self._state.load_hashes(self.definition.name, touched)
+        current = self._load_inputs(touched)
+        stored = self._state.load_hashes(self._name, touched)
         changes = {graph: "new" for graph in current if graph not in stored}
         for graph, digest in stored.items():
             if graph not in current:
@@ -309,23 +327,23 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         """Record that everything is due. Outputs whose input is gone, perhaps before there was a state, are removed."""
         derivation, state = self._derivation, self._state
         _, table = derivation.load_table(None, 0, None)
-        inputs = load_hashes(self._store, self.definition.reads)
-        right = {derivation.get_output(graph) for graph in inputs}
+        inputs = self._load_inputs()
+        right = {self.definition.get_output(graph) for graph in inputs}
         orphans = [graph for graph in load_hashes(self._store, [self.definition.writes]) if graph not in right]
-        for start in range(0, len(orphans), _AT_ONCE):
-            self._commit(dict.fromkeys(orphans[start : start + _AT_ONCE], ()), {}, table, Outcome())
+        for part in batched(orphans, _AT_ONCE):
+            self._commit(dict.fromkeys(part, ()), {}, table, Outcome())
         with state.writing():
-            state.remove(self.definition.name, state.load_hashes(self.definition.name).keys() - inputs.keys())
-            state.mark_due(self.definition.name, inputs, reason)
+            state.remove(self._name, state.load_hashes(self._name).keys() - inputs.keys())
+            state.mark_due(self._name, inputs, reason)
             known = Known(self._version, point.generation, derivation.save_table(table), point)
-            state.save(self.definition.name, known)
+            state.save(self._name, known)
         return self._load_due(table, {}, inputs)
 
     def _load_due(
         self, table: Table, parts: Mapping[NamedNode, Part | None], known: Mapping[NamedNode, str]
     ) -> Due[Table, Part]:
-        due = self._state.load_due(self.definition.name)
-        others = load_hashes(self._store, self.definition.reads, [graph for graph in due if graph not in known])
+        due = self._state.load_due(self._name)
+        others = self._load_inputs([graph for graph in due if graph not in known])
         hashes = {**known, **others}
         ordered = {graph: hashes[graph] for graph in due if graph in hashes}
         return Due(table, ordered, [graph for graph in due if graph not in hashes], parts)
@@ -333,8 +351,9 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
     def run(self, due: Due[Table, Part], on_progress: Progress | None = None) -> Outcome:
         """Compute and commit the outputs of due inputs."""
         outcome = Outcome()
-        for start in range(0, len(due.gone), _AT_ONCE):
-            self._finish({graph: Result(()) for graph in due.gone[start : start + _AT_ONCE]}, due, outcome)
+        for gone in batched(due.gone, _AT_ONCE):
+            self._commit(dict.fromkeys(map(self.definition.get_output, gone), ()), {}, due.table, outcome)
+            self._state.remove(self._name, gone)
         todo = {graph: due.parts.get(graph) for graph in due.hashes}
         batch: dict[NamedNode, Result] = {}
         size = 0
@@ -346,35 +365,25 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
                 self._finish(batch, due, outcome)
                 batch, size = {}, 0
             if on_progress is not None:
-                on_progress(outcome.graphs, len(todo), f"finding {self.definition.name}")
-        self._finish(batch, due, outcome)
+                on_progress(outcome.graphs, len(todo), f"finding {self._name}")
+        if batch:
+            self._finish(batch, due, outcome)
         return outcome
 
     def _finish(self, batch: Mapping[NamedNode, Result], due: Due[Table, Part], outcome: Outcome) -> None:
         """Commit the outputs of a batch, then record its inputs as done."""
-        if not batch:
-            return
-        name, hashes = self.definition.name, due.hashes
-        outputs = {graph: self._derivation.get_output(graph) for graph in batch}
-        replace = {outputs[graph]: result.quads for graph, result in batch.items()}
-        origins = {
-            outputs[graph]: RecordOrigin(hashes[graph], (), derived_from=[graph], said=result.said)
-            for graph, result in batch.items()
-            if graph in hashes
-        }
+        replace: dict[NamedNode, Sequence[Quad]] = {}
+        origins: dict[NamedNode, RecordOrigin] = {}
+        done: dict[NamedNode, Finished] = {}
+        for graph, result in batch.items():
+            output, digest = self.definition.get_output(graph), due.hashes[graph]
+            replace[output] = result.quads
+            origins[output] = RecordOrigin(digest, (), derived_from=[graph], said=result.said)
+            done[graph] = Finished(digest, result.remembered, due.parts.get(graph) is not None)
         self._commit(replace, origins, due.table, outcome)
         with self._state.writing():
-            self._state.remove(name, [graph for graph in batch if graph not in hashes])
-            done = {
-                graph: Finished(hashes[graph], result.remembered, due.parts.get(graph) is not None)
-                for graph, result in batch.items()
-                if graph in hashes
-            }
-            self._state.finish(name, done)
-            known = self._state.load(name)
-            if known is not None:
-                point = read_point(self._store)
-                self._state.save(name, Known(known.version, known.generation, known.compared, point))
+            self._state.finish(self._name, done)
+            self._state.move(self._name, read_point(self._store))
 
     def _commit(
         self,
@@ -383,9 +392,10 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         table: Table,
         outcome: Outcome,
     ) -> None:
-        run, describe = self._derivation.describe(replace, origins, table)
-        commit = self._store.commit(replace, describe)
-        outcome.add(run, commit)
+        if self._run is None:
+            self._run = self.definition.start(self._derivation.configure(table))
+        describe = self._derivation.describe(self._run, replace, origins)
+        outcome.add(self._run, self._store.commit(replace, describe))
 
 
 def read_point(store: Store) -> Point:
@@ -423,8 +433,7 @@ def load_hashes(
     """Load the stored graphs whose names begin as `reads`, or those of them in `graphs`, with their content hashes."""
     found: dict[NamedNode, str] = {}
     if graphs is not None and len(graphs) <= _MOST_NAMED:
-        waiting = iter(graphs)
-        while part := list(islice(waiting, _AT_ONCE)):
+        for part in batched(graphs, _AT_ONCE):
             for row in select(store.query, bind(HASHES_OF, prov=PROV_GRAPH, graphs=part)):
                 found[named_node(row["graph"])] = term_text(row["hash"])
         return found

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from pyoxigraph import NamedNode
 
-from kg.provenance.load_records import Run
+from kg.provenance.load_records import Agent, Run
 from kg.settings import Settings
 from kg.store.protocol import Commit, Store
+from kg.vocabulary import BASE
+
+_GRAPHS: Final = f"{BASE}graph/"
 
 Progress = Callable[[int, int | None, str], None]
 
@@ -55,6 +58,16 @@ class Definition:
     """Describes other inputs of all outputs, such as installed models."""
     needs_source: bool = False
     """Whether it needs what only a source has, so that due inputs are to be loaded again."""
+    agent: str = ""
+    """The name of its runs in ``graph/prov``, else that of the module of the computation."""
+
+    def get_output(self, source: NamedNode) -> NamedNode:
+        """Return the name of the output of an input, if each has one."""
+        return NamedNode(self.writes + source.value.removeprefix(self.reads[0]).removeprefix(_GRAPHS))
+
+    def start(self, config: Mapping[str, str]) -> Run:
+        """Start a run."""
+        return Run(Agent(self.agent or self.computation.rpartition(".")[0], self.version), config)
 
 
 @dataclass(slots=True)

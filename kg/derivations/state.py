@@ -141,6 +141,13 @@ class State:
         """Remove the last runs of derivations, and what they compared."""
         self._database.executemany("DELETE FROM derivations WHERE name = ?", ((name,) for name in names))
 
+    def move(self, name: str, latest: Point) -> None:
+        """Record the last commit of the store for a derivation."""
+        self._database.execute(
+            "UPDATE derivations SET latest = ?, committed = ? WHERE name = ?",
+            (latest.generation, latest.committed, name),
+        )
+
     def load_hashes(self, name: str, graphs: Iterable[NamedNode] | None = None) -> dict[NamedNode, str | None]:
         """Load the inputs among `graphs`, None: all, each with the hash of the content that its output follows from."""
         query = "SELECT graph, hash FROM inputs WHERE derivation = ?"

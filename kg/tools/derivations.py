@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
 from kg.derivations import aggregates, by_difference
-from kg.derivations.protocol import Definition, Derivation, Outcome
+from kg.derivations.protocol import Definition, Derivation
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_sync import Progress
@@ -30,7 +31,7 @@ def _open_here(kg: KnowledgeGraph) -> list[Derivation]:
 
 def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:
     """Count the due graphs of each derivation by reason. Raises ModelError if a model that one needs is missing."""
-    return of_loaders.count_due(kg) | {each.definition.name: each.count_due() for each in _open_here(kg)}
+    return of_loaders.call_each(kg, "count_due") | of_loaders.call_methods(_open_here(kg), "count_due", None)
 
 
 def find_differing(kg: KnowledgeGraph, most: int) -> dict[str, list[str]]:
@@ -39,9 +40,9 @@ def find_differing(kg: KnowledgeGraph, most: int) -> dict[str, list[str]]:
     Inferred graphs are left out: `kg.integrity.inspection` compares them as a whole. Raises ModelError if a model that
     one needs is missing.
     """
-    differing: dict[str, list[str]] = call(kg, "find_differing", most)
-    others = (each for each in _open_here(kg) if each.definition.kind != "by difference")
-    return differing | {each.definition.name: [graph.value for graph in each.find_differing(most)] for each in others}
+    here = [each for each in _open_here(kg) if each.definition.kind != "by difference"]
+    found = _call_each(kg, here, "find_differing", None, most=most)
+    return {name: [graph.value for graph in graphs] for name, graphs in found.items()}
 
 
 def derive(kg: KnowledgeGraph, name: str | None, *, full: bool, on_progress: Progress) -> dict[str, Any]:
@@ -51,8 +52,12 @@ def derive(kg: KnowledgeGraph, name: str | None, *, full: bool, on_progress: Pro
     """
     if name is not None and name not in DEFINITIONS:
         raise InvalidInputError(f"Unknown derivation {quoted(name)}. Available: {', '.join(DEFINITIONS)}.")
-    outcomes: dict[str, Outcome] = call(kg, "derive", name, full=full, on_progress=on_progress)
-    for each in _open_here(kg):
-        if name in (None, each.definition.name):
-            outcomes[each.definition.name] = each.derive(full=full, on_progress=on_progress)
+    outcomes = _call_each(kg, _open_here(kg), "derive", name, full=full, on_progress=on_progress)
     return {each: asdict(outcome) for each, outcome in outcomes.items()}
+
+
+def _call_each(
+    kg: KnowledgeGraph, here: Sequence[Derivation], method: of_loaders.Method, name: str | None, **given: Any
+) -> dict[str, Any]:
+    made: dict[str, Any] = call(kg, "derivations", method, name, **given)
+    return made | of_loaders.call_methods(here, method, name, **given)

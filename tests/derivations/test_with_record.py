@@ -20,7 +20,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.protocol import select
 from kg.vocabulary import PROV_GRAPH
-from loaders.derivations import count_due, derive, find_differing
+from loaders.derivations import call_each
 from loaders.languages.graph import text_languages
 from loaders.sources import load
 from loaders.with_record import DEFINITIONS, LANGUAGES, LISTS, PARLIAMENT, VIEWS, ZONING
@@ -64,7 +64,7 @@ def dump(kg: KnowledgeGraph) -> dict[str, frozenset[str]]:
 
 
 def due(kg: KnowledgeGraph, definition: Definition) -> Counter[str]:
-    return count_due(kg)[definition.name]
+    return call_each(kg, "count_due")[definition.name]
 
 
 def empty_derived(kg: KnowledgeGraph, definition: Definition) -> None:
@@ -78,19 +78,19 @@ def test_what_was_computed_from_memory_is_computed_from_the_store_in_any_batches
 ) -> None:
     for source, path, options in SOURCES:
         load(kg, source, [str(FIXTURES / path)], index=False, **options)
-    assert not any(count_due(kg)[each.name] for each in DEFINITIONS)
+    assert not any(call_each(kg, "count_due")[each.name] for each in DEFINITIONS)
     expected, generation = dump(kg), kg.store.statistics().generation
     for most in (5, 50, 10_000):
-        differing = find_differing(kg, most)
+        differing = call_each(kg, "find_differing", most=most)
         assert not any(differing[each.name] for each in DEFINITIONS)
     monkeypatch.setattr(with_record, "BATCH_QUADS", 500)
     for each in (LANGUAGES, VIEWS, PARLIAMENT, ZONING):
-        assert derive(kg, each.name, full=True)[each.name].graphs
+        assert call_each(kg, "derive", each.name, full=True)[each.name].graphs
         assert kg.store.statistics().generation == generation, "nothing changed, so nothing was committed"
     for each in (LANGUAGES, VIEWS, ZONING):
         empty_derived(kg, each)
-        assert find_differing(kg, 10_000)[each.name]
-        derive(kg, each.name, full=True)
+        assert call_each(kg, "find_differing", most=10_000)[each.name]
+        call_each(kg, "derive", each.name, full=True)
     assert dump(kg) == expected
 
 
@@ -122,7 +122,7 @@ def test_inputs_are_due_after_a_new_version_and_are_computed_by_the_next_load(
     assert [graph for graph in expected if changed[graph] != expected[graph]] == [
         graph for graph in expected if "/der/language/" in graph
     ]
-    assert derive(kg, "languages")["languages"].graphs == 0
+    assert call_each(kg, "derive", "languages")["languages"].graphs == 0
 
 
 def test_a_record_that_is_committed_meanwhile_is_no_longer_due(
@@ -158,7 +158,7 @@ def test_a_lost_state_makes_everything_due_which_commits_nothing(kg: KnowledgeGr
             assert known is not None
             state.save("zoning", replace(known, latest=Point(1, "2001-01-01")))
     assert due(kg, ZONING).total() >= 2
-    assert derive(kg, "zoning")["zoning"].graphs >= 2
+    assert call_each(kg, "derive", "zoning")["zoning"].graphs >= 2
     assert not due(kg, ZONING)
     assert kg.store.statistics().generation == generation
 
@@ -180,10 +180,10 @@ def test_a_killed_computation_is_continued(kg: KnowledgeGraph, monkeypatch: pyte
     with monkeypatch.context() as patched:
         patched.setattr(type(kg.store), "commit", commit_or_stop)
         with pytest.raises(StoreError):
-            derive(kg, "zoning")
+            call_each(kg, "derive", "zoning")
     left = due(kg, ZONING).total()
     assert 0 < left < len([graph for graph in expected if "/src/zoning/" in graph])
-    assert derive(kg, "zoning")["zoning"].graphs == left
+    assert call_each(kg, "derive", "zoning")["zoning"].graphs == left
     assert dump(kg) == expected
 
 
@@ -192,7 +192,7 @@ def test_what_only_the_source_has_is_read_again(kg: KnowledgeGraph, monkeypatch:
     expected = dump(kg)
     monkeypatch.setattr(LISTS, "version", "next")
     assert set(due(kg, LISTS)) == {with_record.LOAD_AGAIN}
-    assert derive(kg, "lists")["lists"].graphs == 0
+    assert call_each(kg, "derive", "lists")["lists"].graphs == 0
     load(kg, "parliament", [str(FIXTURES / "parlamint")], index=False)
     assert not due(kg, LISTS)
     assert dump(kg) == expected

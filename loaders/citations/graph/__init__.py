@@ -10,7 +10,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.derivations.engine import Opened, load_hashes
 from kg.derivations.protocol import Definition, Outcome, Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import named_node, select
+from kg.store.protocol import batched, named_node, select
 from kg.vocabulary import CITATIONS as ROOT
 from kg.vocabulary import PROV_GRAPH, SOURCED, mint
 
@@ -32,6 +32,7 @@ CITATIONS: Final = Definition(
     ROOT,
     "loaders.citations.graph.refresh.Citations",
     f"ASK {WITH_TEXT}",
+    agent="loaders.citations",
 )
 
 MEMBERS: Final = """
@@ -71,8 +72,7 @@ class CitationEngine(Opened[Computation]):
             return touched
         found = {graph for graph in touched if graph.value.startswith(FAMILY_GRAPHS)}
         found |= touched - load_hashes(self._store, self.definition.reads, touched).keys()
-        named = sorted(touched, key=str)
-        for start in range(0, len(named), _AT_ONCE):
-            rows = select(self._store.query, bind(MEMBERS, graphs=named[start : start + _AT_ONCE]))
+        for part in batched(sorted(touched, key=str), _AT_ONCE):
+            rows = select(self._store.query, bind(MEMBERS, graphs=part))
             found |= {named_node(row["graph"]) for row in rows}
         return found

@@ -23,9 +23,9 @@ from kg.derivations.protocol import Outcome, Progress
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
-from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
+from kg.provenance.load_records import Derived, RecordOrigin, Run
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, named_node, select, term_text
+from kg.store.protocol import Store, batched, named_node, select, term_text
 from kg.vocabulary import DCTERMS, SOURCED, iri_prefix, mint
 from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames, find_needle, is_distinctive
@@ -271,8 +271,7 @@ class Citations:
         store = self._store
         changed = sorted(family for family in {**before, **after} if before.get(family) != after.get(family))
         found: set[NamedNode] = set()
-        for start in range(0, len(changed), _AT_ONCE):
-            part = [NamedNode(family) for family in changed[start : start + _AT_ONCE]]
+        for part in batched(map(NamedNode, changed), _AT_ONCE):
             for row in select(store.query, bind(WITH_FAMILY, families=part, prefix=Literal(CITATIONS.writes))):
                 found.add(NamedNode(SOURCED + named_node(row["graph"]).value.removeprefix(CITATIONS.writes)))
         said = {table[family][0] for table in (before, after) for family in changed if family in table}
@@ -294,9 +293,8 @@ def _find_texts(store: Store, titles: Collection[str], known: Collection[NamedNo
         found = ((named_node(row["graph"]), term_text(row["text"])) for row in rows)
         yield from ((graph, text) for graph, text in found if graph not in known)
         return
-    graphs = [graph for graph in load_text_graphs(store) if graph not in known]
-    for start in range(0, len(graphs), _AT_ONCE):
-        rows = select(store.query, bind(TEXTS, graphs=graphs[start : start + _AT_ONCE]))
+    for graphs in batched((graph for graph in load_text_graphs(store) if graph not in known), _AT_ONCE):
+        rows = select(store.query, bind(TEXTS, graphs=graphs))
         yield from ((named_node(row["graph"]), term_text(row["text"])) for row in rows)
 
 
@@ -317,14 +315,14 @@ def _redo_laws(store: Store, laws: FamilyLaws, families: Families, outcome: Outc
     """Find the laws that families are again, and commit them."""
     made = laws.derive({}, {}, {}, map(NamedNode, families))
     if made:
-        _commit(store, made, outcome, Run(Agent("loaders.citations", CITATIONS.version), {"families": "all"}))
+        _commit(store, made, outcome, CITATIONS.start({"families": "all"}))
 
 
 def _redo(
     store: Store, graphs: Sequence[NamedNode], names: FamilyNames, outcome: Outcome, on_progress: Progress | None
 ) -> None:
     """Find the citations of stored records again, and commit them in batches."""
-    run = Run(Agent("loaders.citations", CITATIONS.version), {"families": "all"})
+    run = CITATIONS.start({"families": "all"})
     batch: dict[NamedNode, tuple[Sequence[Quad], RecordOrigin]] = {}
     for done, graph in enumerate(graphs, start=1):
         for made, found in derive_citations(store, {graph: Record.of(store.graph(graph))}, names).items():

@@ -17,6 +17,7 @@ ENTITIES: Final = Definition(
     "loaders.files.graph.entities.Entities",
     "ASK { ?file a kg:File }",
     lambda settings: describe_pipeline(settings.spacy_pipeline),
+    agent="loaders.files.entities",
 )
 LINKS: Final = Definition(
     "links",
@@ -34,4 +35,5 @@ LINKS: Final = Definition(
     f"{ROOT}links/",
     "loaders.files.graph.entity_links.Links",
     "ASK { ?entity a kg:Entity }",
+    agent="loaders.files.links",
 )

@@ -14,21 +14,20 @@ import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import Engine, Result, WholeEngine
+from kg.derivations.engine import AfterCommit, Engine, Result, WholeEngine
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
-from kg.provenance.load_records import INVALIDATED, Agent, Derived, RecordOrigin, Run
+from kg.provenance.load_records import INVALIDATED, Derived, RecordOrigin, Run
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import Describe, Rows, Store, named_node, select, term_text
+from kg.store.protocol import Describe, Rows, Store, batched, named_node, select, term_text
 from kg.vocabulary import (
     DCTERMS,
     KG,
@@ -81,7 +80,6 @@ _CONFIDENCE: Final = "0.85"
 _SAID: Final = ((KG.method, Literal("entities")), (KG.confidence, Literal(_CONFIDENCE, datatype=XSD.decimal)))
 _MOST_SOURCES: Final = 5
 """Most graphs that provenance names for an entity: those that gave it its names last. Its mentions name all."""
-_BATCH_QUADS: Final = 20_000
 _AT_ONCE: Final = 200
 _LARGE: Final = 2_000
 """Quads from which the removal of a graph takes so long that it is a commit of its own."""
@@ -176,18 +174,14 @@ class EntityReport:
     def to_dict(self) -> dict[str, Any]:
         """Build the object that tools return."""
         return {
-            "run": self.run,
-            "files": self.files,
-            "mentions": self.mentions,
-            "entities_new": self.entities_new,
-            "relations": self.relations,
-            "seconds": round(self.seconds, 3),
+            name: round(value, 3) if name == "seconds" else value
+            for name, value in asdict(self).items()
+            if name != "is_done"
         }
 
 
-def get_entity_graph(source: NamedNode) -> NamedNode:
-    """Return the name of the graph of the entities that the file with the graph `source` mentions."""
-    return NamedNode(ENTITIES.writes + source.value.removeprefix(GRAPHS))
+get_entity_graph: Final = ENTITIES.get_output
+"""Returns the name of the graph of the entities that the file with a graph mentions."""
 
 
 def mint_entity(key: Key) -> NamedNode:
@@ -303,7 +297,7 @@ def remove_invalidated(store: Store) -> None:
             made = _drop(store, [graph])
             replace = {each: quads for each, (quads, _) in made.items()}
             origins = {each: origin for each, (_, origin) in made.items()}
-            run = Run(Agent("loaders.files.entities", ENTITIES.version))
+            run = ENTITIES.start({})
             store.commit(replace, promotion.build_load_patch(run, store, replace, origins))
 
 
@@ -345,9 +339,8 @@ def build_entities(
 def load_names(store: Store, entities: Iterable[NamedNode]) -> dict[NamedNode, set[str]]:
     """Load the names of entities."""
     found: dict[NamedNode, set[str]] = defaultdict(set)
-    wanted = sorted(entities, key=str)
-    for start in range(0, len(wanted), _AT_ONCE):
-        for row in select(store.query_sources, bind(NAMES, entities=wanted[start : start + _AT_ONCE])):
+    for wanted in batched(sorted(entities, key=str), _AT_ONCE):
+        for row in select(store.query_sources, bind(NAMES, entities=wanted)):
             found[named_node(row["entity"])].add(term_text(row["name"]))
     return found
 
@@ -357,9 +350,8 @@ def _load_mentioned(
 ) -> dict[NamedNode, dict[str, NamedNode]]:
     """Load the names by which other graphs than those in `dropped` mention entities, each with one of the graphs."""
     found: dict[NamedNode, dict[str, NamedNode]] = defaultdict(dict)
-    wanted = sorted(entities, key=str)
-    for start in range(0, len(wanted), _AT_ONCE):
-        query = bind(MENTIONED, entities=wanted[start : start + _AT_ONCE], dropped=sorted(dropped, key=str))
+    for wanted in batched(sorted(entities, key=str), _AT_ONCE):
+        query = bind(MENTIONED, entities=wanted, dropped=sorted(dropped, key=str))
         for row in select(store.query_sources, query):
             found[named_node(row["entity"])][to_name(term_text(row["raw"]))] = named_node(row["graph"])
     return found
@@ -375,8 +367,8 @@ def find_pending(kg: KnowledgeGraph) -> dict[NamedNode, str]:
 def load_lengths(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, int]:
     """Load the number of characters in the texts of the files with these graphs."""
     found: dict[NamedNode, int] = {}
-    for start in range(0, len(graphs), _AT_ONCE):
-        for row in select(store.query, bind(LENGTHS, graphs=graphs[start : start + _AT_ONCE])):
+    for part in batched(graphs, _AT_ONCE):
+        for row in select(store.query, bind(LENGTHS, graphs=part)):
             found[named_node(row["graph"])] = int(term_text(row["length"]))
     return found
 
@@ -427,10 +419,10 @@ def _update_links(kg: KnowledgeGraph, state: State) -> None:
         links.derive()
 
 
-class Entities:
+class Entities(AfterCommit[Gazetteers, None]):
     """The derivation of entities from the texts of files. Its table are the gazetteers of their collections."""
 
-    batch_quads: Final = _BATCH_QUADS
+    batch_quads = 20_000
 
     def __init__(
         self,
@@ -438,23 +430,13 @@ class Entities:
         report: EntityReport | None = None,
         is_paused: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.store: Final = kg.store
+        super().__init__(kg)
         self.settings: Final = kg.settings
         self.is_paused: Final = is_paused
         self.report: Final = report or EntityReport()
         self.names: dict[Key, set[str]] = defaultdict(set)
         """The names of the entities in the batch."""
         self.sources: dict[Key, set[NamedNode]] = defaultdict(set)
-
-    @cached_property
-    def run(self) -> Run:
-        """The run that commits."""
-        pipeline = describe_pipeline(self.settings.spacy_pipeline)
-        return Run(Agent("loaders.files.entities", ENTITIES.version), {"pipeline": pipeline})
-
-    def get_output(self, source: NamedNode) -> NamedNode:
-        """Return the graph of the entities of a file."""
-        return get_entity_graph(source)
 
     def load_table(
         self, saved: bytes | None, since: int, touched: Collection[NamedNode] | None
@@ -479,9 +461,8 @@ class Entities:
         """Extract the entities of each file, until it is paused."""
         if not due:
             return
-        graphs, pipeline = list(due), load_pipeline(self.settings.spacy_pipeline)
-        for start in range(0, len(graphs), _AT_ONCE):
-            part = graphs[start : start + _AT_ONCE]
+        pipeline = load_pipeline(self.settings.spacy_pipeline)
+        for part in batched(due, _AT_ONCE):
             chunks, described = self.load_texts(part), self.load_files(part)
             for graph in part:
                 text = join_chunks(chunks[graph])
@@ -539,9 +520,13 @@ class Entities:
             for row in rows
         }
 
+    def configure(self, table: Gazetteers) -> Mapping[str, str]:
+        """Return the pipeline."""
+        return {"pipeline": describe_pipeline(self.settings.spacy_pipeline)}
+
     def describe(
-        self, replace: dict[NamedNode, Sequence[Quad]], origins: dict[NamedNode, RecordOrigin], table: Gazetteers
-    ) -> tuple[Run, Describe]:
+        self, run: Run, replace: dict[NamedNode, Sequence[Quad]], origins: dict[NamedNode, RecordOrigin]
+    ) -> Describe:
         """Add the entities that get or lose a name with a batch; return the provenance and the promoted claims."""
         shared, new = build_entities(self.store, list(replace), self.names, self.sources)
         self.report.entities_new += new
@@ -549,7 +534,7 @@ class Entities:
             replace[graph], origins[graph] = quads, origin
         self.names.clear()
         self.sources.clear()
-        return self.run, promotion.build_load_patch(self.run, self.store, replace, origins)
+        return promotion.build_load_patch(run, self.store, replace, origins)
 
 
 def join_chunks(chunks: Sequence[Chunk]) -> str:

@@ -22,10 +22,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 from rapidfuzz.distance import Levenshtein
 from rapidfuzz.fuzz import ratio
 
+from kg.derivations.engine import Whole
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
+from kg.provenance.load_records import Derived, RecordOrigin
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, Term, named_node, select, term_text
+from kg.store.protocol import Store, Term, batched, named_node, select, term_text
 from kg.vocabulary import CITATIONS, EXTRACTED, KG, RDF, iri_prefix, mint, mint_claim, mint_span, sha256
 from kg.words import stems
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
@@ -218,8 +219,10 @@ def compare_names(one: Linked, other: Linked) -> float:
     return max((ratio(a.casefold(), b.casefold()) / 100 for a in one.names for b in other.names), default=0.0)
 
 
-class Links:
+class Links(Whole):
     """The derivation of links from the entities of files, and from the names of other domains."""
+
+    config: Mapping[str, str] = {"threshold": str(THRESHOLD)}
 
     def __init__(self, kg: KnowledgeGraph) -> None:
         self.kg: Final = kg
@@ -277,10 +280,6 @@ class Links:
         }
         return made, json.dumps(hashes).encode()
 
-    def prepare(self, made: Derived) -> Run:
-        """Return the run that commits links."""
-        return Run(Agent("loaders.files.links", LINKS.version), {"threshold": str(THRESHOLD)})
-
 
 def _hash_candidates(
     laws: Iterable[tuple[Linked, Linked, float, str]], outside: Iterable[tuple[Linked, Linked]]
@@ -336,8 +335,8 @@ def _load_texts(store: Store, units: set[NamedNode]) -> dict[str, str]:
 
 def _select(store: Store, query: str, things: Sequence[NamedNode], **others: Literal) -> Iterator[dict[str, Term]]:
     """Yield the rows of a query about ``$things``, of which `_AT_ONCE` are bound at a time."""
-    for start in range(0, len(things), _AT_ONCE):
-        yield from select(store.query_sources, bind(query, things=things[start : start + _AT_ONCE], **others))
+    for part in batched(things, _AT_ONCE):
+        yield from select(store.query_sources, bind(query, things=part, **others))
 
 
 def _find_laws(store: Store, entities: _Entities) -> Iterator[tuple[Linked, Linked, float, str]]:
@@ -359,13 +358,8 @@ def _find_outside(store: Store, entities: _Entities) -> list[tuple[Linked, Linke
     for row in select(store.query_sources, bind(CONCEPTS, files=Literal(_FILES), concepts=prefix)):
         things[named_node(row["thing"]).value].append((named_node(row["entity"]).value, "term"))
     names = {(each.type, name): each for each in known if each.type in ("place", "person") for name in each.names}
-    spellings = sorted({name for _, name in names})
-    for start in range(0, len(spellings), _AT_ONCE):
-        part = [
-            each
-            for name in spellings[start : start + _AT_ONCE]
-            for each in (Literal(name), Literal(name, language="en"))
-        ]
+    for spellings in batched(sorted({name for _, name in names}), _AT_ONCE):
+        part = [each for name in spellings for each in (Literal(name), Literal(name, language="en"))]
         for row in select(store.query_sources, bind(NAMED, names=part)):
             one = names.get((term_text(row["kind"]), term_text(row["name"])))
             if one is not None:
@@ -432,8 +426,7 @@ def _words_of(text: str) -> frozenset[str]:
 
 def _embed(kg: KnowledgeGraph, texts: Sequence[str]) -> _Vectors:
     rows: dict[str, Sequence[float]] = {}
-    for start in range(0, len(texts), _AT_ONCE):
-        part = texts[start : start + _AT_ONCE]
+    for part in batched(texts, _AT_ONCE):
         made = kg.search.embed(part)
         if made is None:
             return _Vectors({})

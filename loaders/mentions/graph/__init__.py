@@ -15,6 +15,7 @@ MENTIONS: Final = Definition(
     READS,
     f"{EXTRACTED}mentions/",
     "loaders.mentions.graph.refresh.Mentions",
+    agent="loaders.mentions",
 )
 ALIGNMENTS: Final = Definition(
     "alignments",
@@ -24,4 +25,5 @@ ALIGNMENTS: Final = Definition(
     (*READS, f"{DERIVED}skos/", f"{mint('graph', 'ref', 'landuse').value}/", f"{EXTRACTED}zoning/"),
     f"{EXTRACTED}alignment/",
     "loaders.mentions.graph.alignments.Alignments",
+    agent="loaders.alignments",
 )

@@ -16,9 +16,9 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import load_hashes
+from kg.derivations.engine import Whole, load_hashes
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.load_records import Agent, Derived, RecordOrigin, Run
+from kg.provenance.load_records import Derived, RecordOrigin
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, select
 from loaders.citations.graph.claims import build_alignment
@@ -42,12 +42,13 @@ def count_alignments(store: Store) -> int:
     return len(select(store.query, bind(ALIGNED, prefix=Literal(ALIGNMENTS.writes))))
 
 
-class Alignments:
+class Alignments(Whole):
     """The derivation of alignments from the names of concepts, land uses, topics and definitions."""
 
     def __init__(self, kg: KnowledgeGraph, table: Table | None = None) -> None:
         self.store: Final = kg.store
         self.table: Final = Table.load(kg.store) if table is None else table
+        self.config = {"names": self.table.digest}
 
     @cached_property
     def several(self) -> Sequence[Named]:
@@ -64,11 +65,10 @@ class Alignments:
         made: Derived = {graph: ((), RecordOrigin("", ())) for graph in stored}
         return {**made, **build_alignments(self.several, self.table)}, digest
 
-    def prepare(self, made: Derived) -> Run:
-        """Remove the proposals for names that are aligned; return the run for these names."""
+    def prepare(self, made: Derived) -> None:
+        """Remove the proposals for names that are aligned."""
         alignments = (quad for quads, _ in made.values() for quad in quads)
         refresh_proposals(self.store, self.several, self.table, alignments)
-        return Run(Agent("loaders.alignments", ALIGNMENTS.version), {"names": self.table.digest})
 
 
 def build_alignments(several: Iterable[Named], table: Table) -> Derived:

@@ -6,20 +6,20 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from itertools import chain, islice
 from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import Engine, Result, WholeEngine
+from kg.derivations.engine import AfterCommit, Engine, Result, WholeEngine
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance.load_records import Agent, RecordOrigin, Run
+from kg.provenance.load_records import Agent, Run
 from kg.search.index_sync import Progress
-from kg.store.protocol import Describe, Store
+from kg.store.protocol import Store, batched
 from kg.text import quoted
-from kg.vocabulary import BASE, KG, OA, XSD, mint_mention
+from kg.vocabulary import KG, OA, XSD, mint_mention
 from loaders.languages.graph.text_languages import VERSION as LANGUAGES_VERSION
 from loaders.languages.graph.text_languages import derive_languages
 from loaders.mentions.graph import ALIGNMENTS, MENTIONS
@@ -42,8 +42,6 @@ METHOD: Final = "label-match"
 CONFIDENCE: Final = Literal("0.9", datatype=XSD.decimal)
 """The confidence of a mention that was found by its words and not reviewed."""
 
-BATCH_QUADS: Final = 50_000
-"""Quads of a commit."""
 NEEDLES: Final = 500
 """Maximum changed names or words for an incremental search. Beyond it all texts are searched."""
 
@@ -53,7 +51,6 @@ _SMALL: Final = 500
 _FEW: Final = 4
 """Texts are loaded graph by graph if at most one in four of them may contain a name; else the store filters."""
 _SHOWN: Final = 20
-_ROOT: Final = BASE + "graph/"
 _SAID: Final = ((KG.method, Literal(METHOD)), (KG.confidence, CONFIDENCE))
 
 
@@ -80,19 +77,8 @@ class MentionReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Build the object that ``kg mentions --json`` prints."""
-        return {
-            "run": self.run,
-            "concepts": self.concepts,
-            "labels": self.labels,
-            "unfit_labels": len(self.unfit),
-            "graphs": self.graphs,
-            "text_units": self.text_units,
-            "mentions": self.mentions,
-            "alignments": self.alignments,
-            "quads_added": self.quads_added,
-            "quads_removed": self.quads_removed,
-            "seconds": round(self.seconds, 3),
-        }
+        said = {"unfit_labels": len(self.unfit), "seconds": round(self.seconds, 3)}
+        return {name: value for name, value in (asdict(self) | said).items() if name != "unfit"}
 
 
 def refresh(kg: KnowledgeGraph, *, full: bool = False, on_progress: Progress | None = None) -> MentionReport:
@@ -117,9 +103,8 @@ def refresh(kg: KnowledgeGraph, *, full: bool = False, on_progress: Progress | N
     return report
 
 
-def mention_graph(source: NamedNode) -> NamedNode:
-    """Return the name of the graph of the mentions in the text of the graph `source`."""
-    return NamedNode(MENTIONS.writes + source.value.removeprefix(_ROOT).removeprefix("src/"))
+mention_graph: Final = MENTIONS.get_output
+"""Returns the name of the graph of the mentions in the text of a graph."""
 
 
 def to_quads(graph: NamedNode, unit: NamedNode, found: Sequence[Match]) -> list[Quad]:
@@ -155,24 +140,14 @@ Part = Mapping[NamedNode, str]
 """The text units of a graph that may contain a changed name, with their texts."""
 
 
-class Mentions:
+class Mentions(AfterCommit[Table, Part]):
     """The derivation of mentions from the graphs with texts. Its table are the names of all concepts."""
 
     def __init__(self, kg: KnowledgeGraph) -> None:
-        self.store: Final = kg.store
+        super().__init__(kg)
         self.report: Final = MentionReport()
-        self.run: Run | None = None
         self.changed: Collection[tuple[str, str]] = ()
         """The names that have changed since the last run."""
-
-    @property
-    def batch_quads(self) -> int:
-        """Maximum quads of a commit; a larger record is committed alone."""
-        return BATCH_QUADS
-
-    def get_output(self, source: NamedNode) -> NamedNode:
-        """Return the graph of the mentions in the text of a graph."""
-        return mention_graph(source)
 
     def load_table(
         self, saved: bytes | None, since: int, touched: Collection[NamedNode] | None
@@ -227,30 +202,25 @@ class Mentions:
             else:
                 yield source, Result([*_others(self.store, graph, {unit.iri for unit in found}), *mentions], _SAID)
 
-    def describe(
-        self, replace: dict[NamedNode, Sequence[Quad]], origins: dict[NamedNode, RecordOrigin], table: Table
-    ) -> tuple[Run, Describe]:
-        """Return the run for these names, and the provenance of a batch."""
-        if self.run is None:
-            self.run = Run(Agent("loaders.mentions", MENTIONS.version), {"names": table.digest})
-        return self.run, self.run.describe(self.store, origins)
+    def configure(self, table: Table) -> Mapping[str, str]:
+        """Return the digest of the names."""
+        return {"names": table.digest}
 
     def load_texts(self, todo: Mapping[NamedNode, Part | None]) -> Iterator[tuple[NamedNode, list[Unit]]]:
         """Load each graph with its text units to search."""
         whole = [graph for graph, held in todo.items() if held is None]
-        for start in range(0, len(whole), _GRAPHS_AT_ONCE):
-            found = load_units(self.store, whole[start : start + _GRAPHS_AT_ONCE])
+        for several in batched(whole, _GRAPHS_AT_ONCE):
+            found = load_units(self.store, several)
             if silent := _find_silent(found):
                 self.add_languages_to(silent)
                 found |= load_units(self.store, silent)
             yield from found.items()
         parts = {graph: held for graph, held in todo.items() if held is not None}
-        for start in range(0, len(parts), _GRAPHS_AT_ONCE):
-            several = dict(islice(parts.items(), start, start + _GRAPHS_AT_ONCE))
-            found = add_languages(self.store, several)
+        for several in batched(parts, _GRAPHS_AT_ONCE):
+            found = add_languages(self.store, {graph: parts[graph] for graph in several})
             if silent := _find_silent(found):
                 self.add_languages_to(silent)
-                found |= add_languages(self.store, {graph: several[graph] for graph in silent})
+                found |= add_languages(self.store, {graph: parts[graph] for graph in silent})
             yield from found.items()
 
     def add_languages_to(self, graphs: Sequence[NamedNode]) -> None:

@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.sparql.terms import bind
 from kg.store.ownership import find_described, is_user_graph
-from kg.store.protocol import Store, select
+from kg.store.protocol import Store, batched, select
 from loaders.mentions.tokens import fold
 
 TEXTS: Final = """
@@ -120,9 +120,8 @@ def find_units_in(
     store: Store, graphs: Collection[NamedNode], words: Collection[str]
 ) -> Iterator[tuple[NamedNode, NamedNode, str]]:
     """Find the text units of `graphs` that may contain one of these folded words."""
-    named = sorted(graphs, key=str)
-    for start in range(0, len(named), _GRAPHS_AT_ONCE):
-        for graph, unit, text in load_texts(store, named[start : start + _GRAPHS_AT_ONCE]):
+    for several in batched(sorted(graphs, key=str), _GRAPHS_AT_ONCE):
+        for graph, unit, text in load_texts(store, several):
             if may_contain(text, words):
                 yield graph, unit, text
 
