@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from kg.fuzzy_names import nearest
-from kg.sparql import lint_constants, lint_patterns
 from kg.sparql.algebra import Element, Node, Query
 from kg.sparql.guard import line_and_column
 from kg.sparql.label_service import asks_for_labels
-from kg.sparql.lint_patterns import Finding, did_you_mean
+from kg.sparql.lint_checks import Finding, check_constants, check_patterns, did_you_mean
 from kg.sparql.measured_schema import Schema
 from kg.sparql.parser import one_long_query_at_a_time, parse
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix, undeclared_message
@@ -64,7 +63,7 @@ def check(query: str, schema: Schema) -> list[Hint]:
     index = get_index(schema)
     names = _Names(parsed, index)
     findings = [*names.findings, *_find_unbound(parsed), *_find_early_optionals(parsed.where, frozenset())]
-    findings += [*lint_patterns.check(parsed, index, names.wrong), *lint_constants.check(parsed, index)]
+    findings += [*check_patterns(parsed, index, names.wrong), *check_constants(parsed, index)]
     findings.sort(key=lambda finding: finding.start)
     seen: set[tuple[str, str]] = set()
     hints: list[Hint] = []

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from loaders.zoning.extraction.definitions import Definition, find_definitions
-from loaders.zoning.extraction.dimensions import Standard
 from loaders.zoning.extraction.districts import District, codes_in_title
+from loaders.zoning.extraction.measures import Standard
 from loaders.zoning.extraction.permission_levels import UsePermission
 from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.section_scope import Scope

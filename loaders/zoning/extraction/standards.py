@@ -17,20 +17,23 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from loaders.zoning.extraction import districts as naming
-from loaders.zoning.extraction.dimensions import (
-    DimensionLabel,
-    Standard,
-    allows_unit,
-    bound_of,
-    parse_label,
-    type_in_unit,
-)
 from loaders.zoning.extraction.districts import (
     District,
     codes_in_title,
     parse_leading_codes,
 )
-from loaders.zoning.extraction.measures import Measure, find_measures, find_units, parse_measure
+from loaders.zoning.extraction.measures import (
+    DimensionLabel,
+    Measure,
+    Standard,
+    allows_unit,
+    bound_of,
+    find_measures,
+    find_units,
+    parse_label,
+    parse_measure,
+    type_in_unit,
+)
 from loaders.zoning.extraction.permission_matrices import (
     find_marks,
     find_notes,

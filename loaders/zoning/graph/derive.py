@@ -41,7 +41,6 @@ from loaders.citations.section_citations import (
 )
 from loaders.zoning.extraction.citation_resolution import Index, resolve, resolve_range, resolve_words
 from loaders.zoning.extraction.definitions import Definition
-from loaders.zoning.extraction.dimensions import Standard
 from loaders.zoning.extraction.districts import (
     District,
     DistrictList,
@@ -50,6 +49,7 @@ from loaders.zoning.extraction.districts import (
     plain_name,
 )
 from loaders.zoning.extraction.facts import find_facts
+from loaders.zoning.extraction.measures import Standard
 from loaders.zoning.extraction.permission_levels import UsePermission
 from loaders.zoning.extraction.permission_matrices import is_legend
 from loaders.zoning.extraction.section_scope import Scope

@@ -18,8 +18,8 @@ from pyoxigraph import NamedNode
 from kg.vocabulary import BASE, KG, QUDT, RDF, SKOS, UNIT, XSD, mint, mint_part, sha256
 from loaders.citations.graph.claims import CitedNodes, Evidence, Property
 from loaders.zoning.extraction import measures, permission_levels
-from loaders.zoning.extraction.dimensions import STOREY, find_type, type_in_unit
 from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.measures import STOREY, find_type, type_in_unit
 from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.readers.code_model import Definition, DimensionalStandard, UsePermission
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loaders.zoning.extraction.dimensions import parse_label
 from loaders.zoning.extraction.districts import District
+from loaders.zoning.extraction.measures import parse_label
 from loaders.zoning.extraction.section_scope import Scope
 from loaders.zoning.extraction.standards import find_standards
 from loaders.zoning.readers.code_model import Cell, Section, Subsection, Table

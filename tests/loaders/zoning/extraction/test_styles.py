@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from loaders.zoning.extraction.citation_resolution import Index, resolve_words
-from loaders.zoning.extraction.dimensions import Standard
+from loaders.zoning.extraction.measures import Standard
 from loaders.zoning.extraction.permission_levels import UsePermission
 from loaders.zoning.extraction.permissions import find_permissions
 from loaders.zoning.extraction.standards import find_standards
