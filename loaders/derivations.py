@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from kg.derivations.engine import Engine, WholeEngine
-from kg.derivations.protocol import Definition, Derivation
+from kg.derivations.protocol import Definition, Derivation, Progress
 from kg.derivations.state import State
 from kg.derivations.with_record import Recorded
 from kg.knowledge_graph import KnowledgeGraph
@@ -37,6 +37,20 @@ def call_each(kg: KnowledgeGraph, method: Method, name: str | None = None, **giv
     with State(kg.settings.data_dir) as state:
         several = (engine(kg, state, definition) for definition, engine in DEFINITIONS.items())
         return call_methods((each for each in several if each.is_used()), method, name, **given)
+
+
+def follow_load(kg: KnowledgeGraph, domain: str, on_progress: Progress | None = None) -> None:
+    """Compute the due graphs of the derivations that follow a load of this domain.
+
+    The load itself computes the others: citations, with its families, and mentions and alignments from one table.
+    """
+    with State(kg.settings.data_dir) as state:
+        for definition, engine in DEFINITIONS.items():
+            is_left = definition.kind == "after the commit" and definition not in (CITATIONS, MENTIONS, ALIGNMENTS)
+            if is_left and domain in (definition.after or [domain]):
+                opened = engine(kg, state, definition)
+                if opened.is_used():
+                    opened.derive(on_progress=on_progress)
 
 
 def call_methods(several: Iterable[Derivation], method: Method, name: str | None, **given: Any) -> dict[str, Any]:

@@ -99,8 +99,8 @@ class Loader:
     """Reads what it needs to know of the store before a load."""
     load_freed: Callable[[KnowledgeGraph, LoadReport], None] | None = None
     """Loads the records that were left out because of others that the load has changed; adds them to the report."""
-    refresh: Callable[[KnowledgeGraph, Progress | None], object] | None = None
-    """Updates what follows from the texts and takes long, once they are committed and indexed."""
+    refresh: Callable[[KnowledgeGraph, str, Progress | None], None] | None = None
+    """Computes the derivations that follow a load of its domain, once the records are committed and indexed."""
     find_warnings: Callable[[Store], Sequence[str]] | None = None
     """Finds unusual data in the store after a load."""
     fetchers: Mapping[str, Fetch] = field(default_factory=dict)
@@ -335,8 +335,8 @@ class Loading:
                 self.loader.load_freed(self.kg, report)
             report.pending_vectors = self.kg.search.status().pending_vectors
             report.mentions = refresh_mentions(self.kg, on_progress=self.on_progress).mentions
-        if self.loader.refresh is not None and self.index:
-            self.loader.refresh(self.kg, self.on_progress)
+            if self.loader.refresh is not None:
+                self.loader.refresh(self.kg, self.loader.domain, self.on_progress)
         if self.loader.find_warnings is not None and report.run is not None:
             report.warnings += self.loader.find_warnings(self.kg.store)
         report.warnings += [

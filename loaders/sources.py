@@ -35,12 +35,6 @@ if TYPE_CHECKING:
     from loaders.hansard.identifiers import Identifiers
 
 
-def _renew_links(kg: KnowledgeGraph, on_progress: Progress | None) -> None:
-    from loaders.files.graph.entities import renew_links
-
-    renew_links(kg, on_progress)
-
-
 def _climate(given: Settings, options: Options) -> Loader:
     from loaders.climate import documents as climate_policy
     from loaders.readers.places import merge_place
@@ -51,7 +45,6 @@ def _climate(given: Settings, options: Options) -> Loader:
         climate_policy.read,
         TABLES,
         merge=merge_place,
-        refresh=_renew_links,
     )
 
 
@@ -72,7 +65,6 @@ def _wikibase(given: Settings, options: Options) -> Loader:
         find_warnings=views.cycles,
         fetchers={live_endpoint.SCHEME: live_endpoint.fetch_items},
         cut=reading.cut,
-        refresh=_renew_links,
         cites=False,
     )
 
@@ -100,7 +92,6 @@ def _hansard(given: Settings, options: Options, known: Identifiers | None = None
         cut=hansard.cut_records,
         prepare=None if known is not None else lambda kg: load_names(kg, reading.identifiers),
         load_freed=None if known is not None else _load_contradicted,
-        refresh=_renew_links,
         options=options,
         exclusive=True,
         merge=lambda stored, said: merge_quads(stored, said, reading.identifiers.is_of),
@@ -141,7 +132,6 @@ def _members(given: Settings, options: Options) -> Loader:
         derivations=[WithRecord(Derivations("hansard").derive, PARLIAMENT)],
         options=options,
         cites=False,
-        refresh=_renew_links,
         prepare=lambda kg: load_names(kg, identifiers),
         load_freed=_load_contradicted,
         merge=merge,
@@ -165,7 +155,6 @@ def _zoning(given: Settings, options: Options) -> Loader:
         derivations=[WithRecord(Findings(reading.codes).derive, ZONING)],
         fetchers={municode_client.SCHEME: municode_client.fetch},
         cut=zoning.cut_rows,
-        refresh=_renew_links,
         options=options,
         merge=merge,
         whole=zoning.WHOLE,
@@ -175,7 +164,7 @@ def _zoning(given: Settings, options: Options) -> Loader:
 def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loader:
     from loaders.files import loader as files
     from loaders.files.graph import stored_files
-    from loaders.files.graph.entities import drop_entities, refresh
+    from loaders.files.graph.entities import drop_entities
     from loaders.files.graph.moves import Moves
 
     kept = given.unredacted_collections
@@ -193,7 +182,6 @@ def _files(given: Settings, options: Options, moves: Moves | None = None) -> Loa
         prepare=lambda kg: stored_files.prepare(kg, reading),
         load_freed=lambda kg, report: stored_files.note_and_load_freed(kg, reading, report, load),
         refuse=reading.refuse,
-        refresh=lambda kg, on_progress: refresh(kg, on_progress=on_progress),
         cut=files.cut_file,
         options=options,
         exclusive=True,
@@ -219,6 +207,8 @@ def build_loader(source: str, given: Settings, options: Options | None = None) -
 
     Raises InvalidInputError for an unknown source or an option that the source does not have.
     """
+    from loaders.derivations import follow_load
+
     configure = LOADERS.get(EARLIER_NAMES.get(source, source))
     if configure is None:
         raise InvalidInputError(f"Unknown source {quoted(source)}. Available: {', '.join(SOURCES)}.")
@@ -231,7 +221,7 @@ def build_loader(source: str, given: Settings, options: Options | None = None) -
                 f"{', '.join(takers) or 'none'}. "
                 f"Options of {source}: {', '.join(f'--{each}' for each in own) or 'none'}."
             )
-    return replace(configure(given, options or {}), name=source)
+    return replace(configure(given, options or {}), name=source, refresh=follow_load)
 
 
 def open_steps(kg: KnowledgeGraph) -> list[Loading]:

@@ -75,6 +75,9 @@ class AfterCommit(Generic[Table, Part]):
     def __init__(self, kg: Graph) -> None:
         self.store: Final = kg.store
 
+    def begin(self) -> None:
+        """Prepare the store for a run, before due inputs are found."""
+
     def compute(self, due: Mapping[NamedNode, Part | None], table: Table) -> Iterator[tuple[NamedNode, Result]]:
         """Compute the outputs of these inputs. It may end before the last one, to be continued by another run."""
         raise NotImplementedError
@@ -264,6 +267,7 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
     def find_due(self, *, full: bool = False) -> Due[Table, Part]:
         """Find and record the due inputs; with `full`, all."""
         derivation, state = self._derivation, self._state
+        derivation.begin()
         point = read_point(self._store)
         known, reason = self.load_known()
         if known is None or full:

@@ -58,6 +58,8 @@ class Definition:
     """Describes other inputs of all outputs, such as installed models."""
     needs_source: bool = False
     """Whether it needs what only a source has, so that due inputs are to be loaded again."""
+    after: Sequence[str] = ()
+    """The domains after whose loads it is computed, all if empty. After other loads its changed inputs stay due."""
     agent: str = ""
     """The name of its runs in ``graph/prov``, else that of the module of the computation."""
 

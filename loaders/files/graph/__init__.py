@@ -17,6 +17,7 @@ ENTITIES: Final = Definition(
     "loaders.files.graph.entities.Entities",
     "ASK { ?file a kg:File }",
     lambda settings: describe_pipeline(settings.spacy_pipeline),
+    after=("files",),
     agent="loaders.files.entities",
 )
 LINKS: Final = Definition(

@@ -53,7 +53,6 @@ from loaders.files.extraction.entity_model import (
 )
 from loaders.files.extraction.language_pipeline import describe_pipeline, load_pipeline
 from loaders.files.graph import ENTITIES, LINKS
-from loaders.files.graph.entity_links import Links
 from loaders.files.graph.gazetteers import Gazetteers, find_affected, get_collection
 from loaders.files.loader import GRAPHS
 from loaders.mentions.graph_words import filter_of
@@ -391,7 +390,6 @@ def refresh(
     Raises ModelError if the pipeline of the settings is not installed.
     """
     started = time.perf_counter()
-    remove_invalidated(kg.store)
     report = EntityReport()
     with State(kg.settings.data_dir) as state:
         engine = Engine(kg, state, ENTITIES, Entities(kg, report, is_paused))
@@ -401,22 +399,11 @@ def refresh(
                 wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
                 due.hashes = {graph: digest for graph, digest in due.hashes.items() if graph in wanted}
             report.run = engine.run(due, on_progress).run
-        if link and report.is_done:
-            _update_links(kg, state)
+        links = WholeEngine(kg, state, LINKS)
+        if link and report.is_done and links.is_used():
+            links.derive()
     report.seconds = time.perf_counter() - started
     return report
-
-
-def renew_links(kg: KnowledgeGraph, on_progress: Progress | None = None) -> None:
-    """Link the entities of files to the concepts, people, places and laws that another load has added or changed."""
-    with State(kg.settings.data_dir) as state:
-        _update_links(kg, state)
-
-
-def _update_links(kg: KnowledgeGraph, state: State) -> None:
-    links = WholeEngine(kg, state, LINKS, Links(kg))
-    if links.is_used():
-        links.derive()
 
 
 class Entities(AfterCommit[Gazetteers, None]):
@@ -437,6 +424,10 @@ class Entities(AfterCommit[Gazetteers, None]):
         self.names: dict[Key, set[str]] = defaultdict(set)
         """The names of the entities in the batch."""
         self.sources: dict[Key, set[NamedNode]] = defaultdict(set)
+
+    def begin(self) -> None:
+        """Remove what commits have invalidated."""
+        remove_invalidated(self.store)
 
     def load_table(
         self, saved: bytes | None, since: int, touched: Collection[NamedNode] | None

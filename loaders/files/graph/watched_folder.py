@@ -401,7 +401,7 @@ class _Update(Loading):
         moves.moved = {graph: part.get_graph(old) for graph, (_, old) in self.moved.items()}
         super().__init__(
             kg,
-            replace(loader, read=self.read, prepare=None, load_freed=None, refresh=None, counted=False),
+            replace(loader, read=self.read, prepare=None, load_freed=None, counted=False),
             Located(tuple(part.files.values()), ()),
             on_progress,
             graphs=[part.get_graph(path) for path in (*part.files, *held)],

@@ -22,6 +22,7 @@ from kg.store.protocol import named_node, select, term_text
 from kg.tools.claims.review import list_claims, review_claim
 from kg.vocabulary import DERIVED, ENTITIES, FOAF, KG, OA, RDF, SKOS, mint
 from loaders import pipeline
+from loaders.derivations import follow_load
 from loaders.files.extraction import entities
 from loaders.files.extraction.entities import extract_entities
 from loaders.files.extraction.entity_model import Extraction, Key, normalize_name
@@ -36,7 +37,6 @@ from loaders.files.graph.entities import (
     find_pending,
     get_entity_graph,
     refresh,
-    renew_links,
 )
 from loaders.files.graph.entity_links import THRESHOLD, Linked, find_candidates, score_link
 from loaders.files.graph.entity_links import _score as score_pairs
@@ -488,11 +488,11 @@ def test_entities_are_linked_to_people_that_are_loaded_later(
     assert kg.store.query(linked)
     assert set(scored) == {entity.value}
     assert {graph: quads for graph, quads in entity_graphs(kg).items() if "verakostova" not in graph} == others
-    renew_links(kg)
+    follow_load(kg, "climate")
     assert scored == [entity.value]
     # The link goes with the person, and is that of a computation of all links.
     kg.store.commit({shared: []})
-    renew_links(kg)
+    follow_load(kg, "climate")
     assert not kg.store.query(linked)
     before = entity_graphs(kg)
     with State(kg.settings.data_dir) as state:
