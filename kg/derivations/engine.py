@@ -23,7 +23,7 @@ from kg.derivations.state import Finished, Known, Point, State
 from kg.provenance.load_records import Derived, RecordOrigin, Run
 from kg.provenance.promotion import build_load_patch
 from kg.sparql.terms import bind
-from kg.store.protocol import Describe, Store, batched, named_node, select, term_text
+from kg.store.protocol import Commit, Describe, Store, batched, named_node, select, term_text
 from kg.vocabulary import PROV_GRAPH, commit_iri
 
 _COMMITS: Final = 500
@@ -235,10 +235,8 @@ class WholeEngine(Opened[Whole]):
             outcome.graphs = len(made)
             self._derivation.prepare(made)
             run = self.definition.start(self._derivation.config)
-            replace = {graph: made[graph][0] for graph in self._select_differing(made)}
-            origins = {graph: made[graph][1] for graph in replace}
-            if replace:
-                outcome.add(run, self._store.commit(replace, build_load_patch(run, self._store, replace, origins)))
+            if differing := {graph: made[graph] for graph in self._select_differing(made)}:
+                outcome.add(run, commit_derived(self._store, run, differing))
         self.save(generation, compared)
         return outcome
 
@@ -268,11 +266,11 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         """Find and record the due inputs; with `full`, all."""
         derivation, state = self._derivation, self._state
         derivation.begin()
-        point = read_point(self._store)
+        generation = self._store.statistics().generation
         known, reason = self.load_known()
         if known is None or full:
-            return self._begin(reason or "asked for", point)
-        graphs = find_touched(self._store, known.generation, point.generation)
+            return self._begin(reason or "asked for", generation)
+        graphs = find_touched(self._store, known.generation, generation)
         before, table = derivation.load_table(known.compared, known.generation, graphs)
         touched = self.select_inputs(graphs)
         parts: Mapping[NamedNode, Part | None] = {}
@@ -283,9 +281,8 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
             if before is not None and before != table:
                 parts = derivation.affected(before, table, state.iterate_finished(self._name))
                 state.mark_due(self._name, parts, "affected")
-            if touched != set() or before != table or _are_many(graphs, point.generation - known.generation):
-                compared = known.compared if before == table else derivation.save_table(table)
-                state.save(self._name, Known(self._version, point.generation, compared, point))
+            if touched != set() or before != table or _are_many(graphs, generation - known.generation):
+                self.save(generation, known.compared if before == table else derivation.save_table(table))
         return self._load_due(table, parts, current)
 
     def _explain_due(self, touched: Collection[NamedNode] | None) -> Mapping[NamedNode, str]:
@@ -327,7 +324,7 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
                 changes[graph] = "changed"
         return current, changes
 
-    def _begin(self, reason: str, point: Point) -> Due[Table, Part]:
+    def _begin(self, reason: str, generation: int) -> Due[Table, Part]:
         """Record that everything is due. Outputs whose input is gone, perhaps before there was a state, are removed."""
         derivation, state = self._derivation, self._state
         _, table = derivation.load_table(None, 0, None)
@@ -339,8 +336,7 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         with state.writing():
             state.remove(self._name, state.load_hashes(self._name).keys() - inputs.keys())
             state.mark_due(self._name, inputs, reason)
-            known = Known(self._version, point.generation, derivation.save_table(table), point)
-            state.save(self._name, known)
+            self.save(generation, derivation.save_table(table))
         return self._load_due(table, {}, inputs)
 
     def _load_due(
@@ -400,6 +396,13 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
             self._run = self.definition.start(self._derivation.configure(table))
         describe = self._derivation.describe(self._run, replace, origins)
         outcome.add(self._run, self._store.commit(replace, describe))
+
+
+def commit_derived(store: Store, run: Run, made: Derived) -> Commit:
+    """Commit derived graphs with their provenance, and the edges that follow from claims in them."""
+    replace = {graph: quads for graph, (quads, _) in made.items()}
+    origins = {graph: origin for graph, (_, origin) in made.items()}
+    return store.commit(replace, build_load_patch(run, store, replace, origins))
 
 
 def read_point(store: Store) -> Point:

@@ -12,18 +12,17 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from random import sample
-from typing import Final
+from typing import Any, Final
 from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.derivations.engine import commit_derived
 from kg.derivations.protocol import Outcome, Progress
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
-from kg.provenance import promotion
-from kg.provenance.load_records import Derived, RecordOrigin, Run
+from kg.provenance.load_records import Derived, RecordOrigin
 from kg.sparql.terms import bind
 from kg.store.protocol import Store, batched, named_node, select, term_text
 from kg.vocabulary import DCTERMS, SOURCED, iri_prefix, mint
@@ -75,44 +74,6 @@ Families = Mapping[str, tuple[str, tuple[str, ...]]]
 """Title and jurisdictions of each family, by IRI."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The families that all records of a store were searched for. `complete` is false if that is unknown."""
-
-    families: Families = field(default_factory=dict)
-    titled: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The families by the laws of their titles (`FamilyLaws`)."""
-    complete: bool = True
-    empty: bool = False
-    """Whether the store has no texts."""
-    changing: bool = False
-    """Whether a load that may have changed families was killed before its search."""
-
-    @classmethod
-    def load(cls, kg: KnowledgeGraph) -> Settled:
-        """Load the state of the last update; of a store without texts and families it is complete."""
-        with State(kg.settings.data_dir) as state:
-            engine = CitationEngine(kg, state, CITATIONS)
-            known, _ = engine.load_known()
-            empty = not engine.is_used()
-            changing = known is not None and engine.find_touched(known) != set()
-        if known is not None:
-            said = json.loads(known.compared)
-            families = {family: (title, tuple(keys)) for family, title, keys in said["families"]}
-            return cls(families, said["titled"], changing=changing)
-        # With families but no texts, the known families are lost: the texts of this load are searched again after it.
-        return cls(complete=empty and not load_families(kg.store), empty=empty)
-
-    def save(self, kg: KnowledgeGraph) -> None:
-        """Write the state."""
-        said = {
-            "families": [(family, title, keys) for family, (title, keys) in sorted(self.families.items())],
-            "titled": {law: list(families) for law, families in self.titled.items()},
-        }
-        with State(kg.settings.data_dir) as state:
-            CitationEngine(kg, state, CITATIONS).save(kg.store.statistics().generation, json.dumps(said).encode())
-
-
 def load_families(store: Store) -> Families:
     """Load the families of the store that have documents, as its sources describe them.
 
@@ -144,8 +105,21 @@ class Citations:
     def __init__(self, kg: KnowledgeGraph) -> None:
         self._kg: Final = kg
         self._store: Final = kg.store
-        self._settled: Final = Settled.load(kg)
-        self._families: dict[str, tuple[str, tuple[str, ...]]] = dict(self._settled.families)
+        with State(kg.settings.data_dir) as state:
+            engine = CitationEngine(kg, state, CITATIONS)
+            known, _ = engine.load_known()
+            self._is_empty: Final = not engine.is_used()
+            """Whether the store has no texts."""
+            is_changing = known is not None and engine.find_touched(known) != set()
+        said: Any = {"families": (), "titled": {}} if known is None else json.loads(known.compared)
+        self._searched_for: Final[Families] = {family: (title, tuple(keys)) for family, title, keys in said["families"]}
+        """The families that all records were searched for."""
+        # With families but no texts, the known families are lost: the texts of this load are searched again after it.
+        self._is_complete: Final = known is not None or (self._is_empty and not load_families(kg.store))
+        """Whether these are known. Of a store without texts and families, there are none."""
+        self._is_changing: Final = is_changing
+        """Whether a load that may have changed families was killed before its search."""
+        self._families: dict[str, tuple[str, tuple[str, ...]]] = dict(self._searched_for)
         """The families as far as known: those before this load, and those in its commits so far."""
         self._names = FamilyNames(self._families)
         self._changes: Final[dict[str, int]] = {}
@@ -153,13 +127,23 @@ class Citations:
         self._searched: Final[dict[NamedNode, int]] = {}
         """The records of this load, with the number of changes that each was searched after."""
         self._number = 0
-        self._laws: Final = FamilyLaws(kg.store, self._settled.titled)
-        self._changes_families = self._settled.changing
+        self._laws: Final = FamilyLaws(kg.store, said["titled"])
+        self._changes_families = is_changing
         """Whether this load, or a killed one before it, may have added, changed or removed a family."""
-        self._knows_families = self._settled.complete and not self._settled.changing
+        self._knows_families = self._is_complete and not is_changing
         """Whether the families of the store are the known ones: nothing was renamed, replaced or removed."""
-        if self._settled.empty and self._settled.complete:  # else the next load would search all texts
-            self._settled.save(kg)
+        if self._is_empty and self._is_complete:  # else the next load would search all texts
+            self._save({})
+
+    def _save(self, families: Families) -> None:
+        """Record that all records were searched for these families."""
+        said = {
+            "families": [(family, title, keys) for family, (title, keys) in sorted(families.items())],
+            "titled": self._laws.get_titled(),
+        }
+        with State(self._kg.settings.data_dir) as state:
+            engine = CitationEngine(self._kg, state, CITATIONS)
+            engine.save(self._store.statistics().generation, json.dumps(said).encode())
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
         """Build the graphs of citations that change with a commit, except those that it has already."""
@@ -213,26 +197,29 @@ class Citations:
 
     def refresh(self, on_progress: Progress | None = None, *, full: bool = False) -> Outcome:
         """Redo the records whose citations may differ with the current families, or all."""
-        store, before, outcome = self._store, self._settled, Outcome()
-        if full:
-            before = replace(before, complete=False)
-        elif before.complete and not self._changes_families:
-            before.save(self._kg)
+        store, before, outcome = self._store, self._searched_for, Outcome()
+        is_complete = self._is_complete and not full
+        if is_complete and not self._changes_families:
+            self._save(before)
             return outcome
         families = self._families if self._knows_families and not full else load_families(store)
-        if not before.complete:
+        if not is_complete:
             graphs = load_text_graphs(store)
-        elif families == before.families:
+        elif families == before:
             graphs = []
-        elif self._knows_families or (families == self._families and not before.changing):
+        elif self._knows_families or (families == self._families and not self._is_changing):
             graphs = self._find_unsearched()
         else:
-            graphs = self._find_affected(before.families, families)
+            graphs = self._find_affected(before, families)
         if graphs:
             _redo(store, graphs, FamilyNames(families), outcome, on_progress)
-        if before.changing or not before.complete:
-            _redo_laws(store, self._laws, families, outcome)
-        Settled(families, self._laws.get_titled()).save(self._kg)
+        if self._is_changing or not is_complete:
+            # The laws that families are.
+            made = self._laws.derive({}, {}, {}, map(NamedNode, families))
+            if made:
+                run = CITATIONS.start({"families": "all"})
+                outcome.add(run, commit_derived(store, run, made))
+        self._save(families)
         return outcome
 
     def find_differing(self, most: int) -> list[NamedNode]:
@@ -249,7 +236,7 @@ class Citations:
     def _find_unsearched(self) -> list[NamedNode]:
         """Find the records with the title of a family that this load added or changed after they were searched."""
         # Of an empty store all records are of this load; others were searched before its first change.
-        first = min(self._searched.values(), default=0) if self._settled.empty else 0
+        first = min(self._searched.values(), default=0) if self._is_empty else 0
         last: dict[str, int] = {}
         for family, number in self._changes.items():
             title = " ".join(self._families[family][0].split())
@@ -304,20 +291,6 @@ def _keys_of(places: Iterable[str]) -> set[str]:
     return {key for code in codes if (key := jurisdictions.key_of(code)) is not None}
 
 
-def _commit(store: Store, made: Derived, outcome: Outcome, run: Run) -> None:
-    """Commit graphs that were found again."""
-    replace = {graph: quads for graph, (quads, _) in made.items()}
-    origins = {graph: origin for graph, (_, origin) in made.items()}
-    outcome.add(run, store.commit(replace, promotion.build_load_patch(run, store, replace, origins)))
-
-
-def _redo_laws(store: Store, laws: FamilyLaws, families: Families, outcome: Outcome) -> None:
-    """Find the laws that families are again, and commit them."""
-    made = laws.derive({}, {}, {}, map(NamedNode, families))
-    if made:
-        _commit(store, made, outcome, CITATIONS.start({"families": "all"}))
-
-
 def _redo(
     store: Store, graphs: Sequence[NamedNode], names: FamilyNames, outcome: Outcome, on_progress: Progress | None
 ) -> None:
@@ -329,7 +302,7 @@ def _redo(
             batch.setdefault(made, found)
         outcome.graphs += 1
         if batch and (done == len(graphs) or sum(len(quads) for quads, _ in batch.values()) >= BATCH_QUADS):
-            _commit(store, batch, outcome, run)
+            outcome.add(run, commit_derived(store, run, batch))
             batch = {}
         if on_progress is not None:
             on_progress(done, len(graphs), "finding citations")

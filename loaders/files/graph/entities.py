@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import AfterCommit, Engine, Result, WholeEngine
+from kg.derivations.engine import AfterCommit, Engine, Result, WholeEngine, commit_derived
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import promotion
@@ -293,11 +293,7 @@ def remove_invalidated(store: Store) -> None:
     """Remove the graphs of entities that earlier commits have invalidated, each in a commit."""
     for graph in store.find_invalidated_graphs():
         if graph.value.startswith(ENTITIES.writes):
-            made = _drop(store, [graph])
-            replace = {each: quads for each, (quads, _) in made.items()}
-            origins = {each: origin for each, (_, origin) in made.items()}
-            run = ENTITIES.start({})
-            store.commit(replace, promotion.build_load_patch(run, store, replace, origins))
+            commit_derived(store, ENTITIES.start({}), _drop(store, [graph]))
 
 
 def _drop(store: Store, dropped: Sequence[NamedNode]) -> Derived:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import AfterCommit, Engine, Result, WholeEngine
+from kg.derivations.engine import AfterCommit, Engine, Result, WholeEngine, commit_derived
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Run
@@ -226,9 +226,7 @@ class Mentions(AfterCommit[Table, Part]):
     def add_languages_to(self, graphs: Sequence[NamedNode]) -> None:
         """Derive and commit the languages of the texts in graphs where their source states none."""
         derived = derive_languages(self.store, {graph: self.store.graph(graph) for graph in graphs})
-        run = Run(Agent("loaders.languages", LANGUAGES_VERSION))
-        replace = {graph: quads for graph, (quads, _) in derived.items()}
-        self.store.commit(replace, run.describe(self.store, {graph: origin for graph, (_, origin) in derived.items()}))
+        commit_derived(self.store, Run(Agent("loaders.languages", LANGUAGES_VERSION)), derived)
 
     def find_mentions(self, graph: NamedNode, found: Sequence[Unit], matcher: Matcher) -> Iterator[Quad]:
         """Yield the quads of the mentions in text units."""
