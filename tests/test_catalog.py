@@ -24,12 +24,12 @@ from kg.provenance.catalog import FAMILIES, build_catalog, find_source
 from kg.provenance.explanation import explain_iri, explain_triple
 from kg.provenance.load_records import CORRECTION, Agent, RecordOrigin, RowsOf, Run, SourceFile
 from kg.provenance.shipped import INFERENCES
-from kg.settings import Settings
 from kg.store.protocol import select, term_text
 from kg.tools.catalog.resources import list_resources
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import CATALOG_GRAPH, RDF, SOURCED, UNCOUNTED_GRAPHS, VOID, mint, sha256
 from loaders.sources import load
+from tests.folders import open_graph
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
 FIXTURES = bundle.folder("fixtures")
@@ -43,11 +43,6 @@ PARTS = """
 SELECT ?dataset ?family ?triples WHERE {
   ?dataset a dcat:Dataset ; void:subset ?part . ?part dcterms:type ?family ; void:triples ?triples
 }"""
-
-
-def opened(folder: Path) -> KnowledgeGraph:
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    return KnowledgeGraph.open(folder, settings)
 
 
 def rows(kg: KnowledgeGraph, query: str = DATASETS) -> list[dict[str, str]]:
@@ -99,7 +94,7 @@ def test_the_sum_of_the_families_is_the_number_of_quads(joined: KnowledgeGraph) 
 def test_counts_follow_loads_changes_and_deletions(tmp_path: Path) -> None:
     code = tmp_path / "code.json"
     source = FIXTURES / "joined" / "zoning" / "harrow_inlet.json"
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, "wikibase", [str(FIXTURES / "wikibase")], base="climate")
         shutil.copy(source, code)
         load(kg, "zoning", [str(code)])
@@ -130,7 +125,7 @@ def test_a_pruned_source_leaves_the_catalog(tmp_path: Path) -> None:
     lines = (FIXTURES / "joined" / "climate" / "rooftops.jsonl").read_text().splitlines(keepends=True)
     (folder / "first.jsonl").write_text("".join(lines[:5]))
     (folder / "second.jsonl").write_text("".join(lines[5:]))
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, "climate", [str(folder)])
         assert {row["title"]: int(row["records"]) for row in rows(kg)} == {
             "laws/first.jsonl": 1,
@@ -144,7 +139,7 @@ def test_a_pruned_source_leaves_the_catalog(tmp_path: Path) -> None:
 
 
 def test_two_writers_keep_the_rows_of_each_other(tmp_path: Path) -> None:
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
 
         def write(domain: str) -> None:
             file = SourceFile(sha256(domain), f"/data/{domain}.csv")
@@ -167,18 +162,18 @@ def test_two_writers_keep_the_rows_of_each_other(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_copy_of_the_data_has_the_catalog_and_an_old_store_gets_one(tmp_path: Path) -> None:
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, "climate", [str(FIXTURES / "joined" / "climate")], index=False)
         before = {(row["dataset"], row["records"], row["triples"], row["hash"]) for row in rows(kg)}
         with kg.store.snapshot() as snapshot:
             kg_format = (tmp_path / "data" / "format.json").read_bytes()
             shutil.copytree(snapshot.path, tmp_path / "restored" / "store")
         (tmp_path / "restored" / "format.json").write_bytes(kg_format)
-    with opened(tmp_path / "restored") as kg:
+    with open_graph(tmp_path / "restored") as kg:
         assert {(row["dataset"], row["records"], row["triples"], row["hash"]) for row in rows(kg)} == before
         kg.store.refill(CATALOG_GRAPH, lambda store: iter(()))  # type: ignore[attr-defined]
         kg.store.update("DELETE WHERE { GRAPH <https://w3id.org/quadcite/graph/tbox> { ?s owl:versionInfo ?o } }")
-    with opened(tmp_path / "restored") as kg:
+    with open_graph(tmp_path / "restored") as kg:
         assert {(row["dataset"], row["records"], row["triples"], row["hash"]) for row in rows(kg)} == before
 
 
@@ -186,7 +181,7 @@ def test_a_copy_of_the_data_has_the_catalog_and_an_old_store_gets_one(tmp_path: 
 def test_a_catalog_whose_building_crashes_is_built_by_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, "climate", [str(FIXTURES / "joined" / "climate")], index=False)
         before = rows(kg)
         kg.store.refill(CATALOG_GRAPH, lambda store: iter(()))  # type: ignore[attr-defined]
@@ -198,9 +193,9 @@ def test_a_catalog_whose_building_crashes_is_built_by_the_next_start(
 
     with monkeypatch.context() as crashing:
         crashing.setitem(INFERENCES, CATALOG_GRAPH, replace(INFERENCES[CATALOG_GRAPH], build=build_part))
-        with pytest.raises(KeyboardInterrupt), opened(tmp_path / "data"):
+        with pytest.raises(KeyboardInterrupt), open_graph(tmp_path / "data"):
             pass
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         assert [row["triples"] for row in rows(kg)] == [row["triples"] for row in before] != []
 
 

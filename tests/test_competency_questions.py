@@ -11,13 +11,13 @@ import pytest
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.store.protocol import Rows, term_text
 from kg.tools.schema.examples import load_examples
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.query import sparql
 from loaders.sources import load
+from tests.folders import open_graph
 
 QUERIES = {example.iri.rpartition("/")[2]: example.query for example in load_examples() if "/joined/" in example.iri}
 
@@ -200,8 +200,7 @@ def test_a_superseded_source_names_the_graphs_that_rest_on_it(tmp_path: Path) ->
     folder = tmp_path / "code"
     shutil.copytree(bundle.folder("fixtures") / "joined" / "zoning", folder)
     code = folder / "harrow_inlet.json"
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path / "data", settings) as graph:
+    with open_graph(tmp_path / "data") as graph:
         load(graph, "zoning", [str(folder)])
         rows = graph.query(question).result
         assert isinstance(rows, Rows)

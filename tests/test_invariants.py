@@ -13,10 +13,10 @@ from pyoxigraph import QuerySolutions, RdfFormat, Store, Triple, parse
 from kg import bundle
 from kg.actors import ADMIN, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import BASE, PREFIXES, mint
 from loaders.sources import load
+from tests.folders import open_graph
 
 pytestmark = pytest.mark.long
 
@@ -52,8 +52,7 @@ def broken(store: Store) -> dict[str, list[str]]:
 
 @pytest.fixture
 def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", query_workers=1, _env_file=None)
-    with KnowledgeGraph.open(tmp_path / "data", settings) as opened:
+    with open_graph(tmp_path / "data") as opened:
         yield opened
 
 

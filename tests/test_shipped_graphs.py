@@ -19,7 +19,6 @@ from kg.provenance import shipped
 from kg.provenance.explanation import explain_iri, explain_triple
 from kg.provenance.superclasses import ANCHORS, get_subclasses, infer_all
 from kg.retrieval.concept_index import load_concepts
-from kg.settings import Settings
 from kg.shacl.data_graph import DataGraph
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import select, term_text
@@ -49,6 +48,7 @@ from kg.vocabulary import (
 from loaders.sources import load
 from tests.conftest import load_once
 from tests.examples import spread
+from tests.folders import open_graph
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
 NOTES = mint("graph", "user", "notes")
@@ -57,11 +57,6 @@ LAWS = SHARED / "data" / "climate" / "CPR_huggingface_data_sample.parquet"
 PASSAGE = NamedNode("cpr://doc/roteiro-solar-ficticio_br02#p=0")
 DOCUMENT = NamedNode("cpr://doc/roteiro-solar-ficticio_br02")
 HEAD = "".join(f"@prefix {name}: <{iri}> . " for name, iri in PREFIXES.items())
-
-
-def opened(folder: Path) -> KnowledgeGraph:
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    return KnowledgeGraph.open(folder, settings)
 
 
 def triples(text: str) -> list[Triple]:
@@ -80,7 +75,7 @@ def all_quads(kg: KnowledgeGraph, graph: NamedNode) -> set[Quad]:
 @pytest.fixture(scope="module")
 def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The fixtures of all domains in one store."""
-    with opened(load_once(tmp_path_factory, "fixtures")) as kg:
+    with open_graph(load_once(tmp_path_factory, "fixtures")) as kg:
         fixtures = bundle.folder("fixtures")
         load(kg, "hansard", [str(fixtures / "hansard")])
         load(kg, "zoning", [str(fixtures / "zoning")])
@@ -89,7 +84,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGr
 
 @pytest.fixture
 def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    with opened(tmp_path / "data") as each:
+    with open_graph(tmp_path / "data") as each:
         yield each
 
 
@@ -114,9 +109,9 @@ def test_open_writes_every_triple_that_ships_into_one_graph(kg: KnowledgeGraph) 
 
 
 def test_a_second_open_makes_no_commit(tmp_path: Path) -> None:
-    with opened(tmp_path / "data") as first:
+    with open_graph(tmp_path / "data") as first:
         before = first.store.statistics().generation
-    with opened(tmp_path / "data") as second:
+    with open_graph(tmp_path / "data") as second:
         assert second.store.statistics().generation == before
 
 
@@ -124,7 +119,7 @@ def test_a_second_open_makes_no_commit(tmp_path: Path) -> None:
 def test_an_upgrade_replaces_the_shipped_graphs_and_leaves_one_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         graphs = {graph: list(kg.store.graph(graph)) for graph in SHIPPED_GRAPHS}
     newer = {graph: list(quads) for graph, quads in graphs.items()}
     version = next(quad for quad in newer[TBOX_GRAPH] if quad.subject == TBOX_GRAPH)
@@ -138,7 +133,7 @@ def test_an_upgrade_replaces_the_shipped_graphs_and_leaves_one_run(
         patched.setattr(shipped, "_version", lambda: Literal("9.9.9"))
         patched.setattr(shipped, "build_shipped_graphs", lambda: newer)
         shipped._content_sha256.cache_clear()
-        with opened(tmp_path / "data") as kg:
+        with open_graph(tmp_path / "data") as kg:
             assert all_quads(kg, TBOX_GRAPH) == set(newer[TBOX_GRAPH])
             assert kg.store.statistics().generation == 2
             runs = {
@@ -150,7 +145,7 @@ def test_an_upgrade_replaces_the_shipped_graphs_and_leaves_one_run(
             assert len(runs) == 1
             assert not load_problems(kg)
     shipped._content_sha256.cache_clear()
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         assert all_quads(kg, TBOX_GRAPH) == set(graphs[TBOX_GRAPH])
 
 
@@ -165,7 +160,7 @@ def load_problems(kg: KnowledgeGraph) -> list[str]:
 
 
 def test_a_read_only_open_serves_what_is_there(tmp_path: Path) -> None:
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         expected = all_quads(kg, TBOX_GRAPH)
     store = pyoxigraph.Store.read_only(str(tmp_path / "data" / "store"))
     assert set(store.quads_for_pattern(None, None, None, TBOX_GRAPH)) == expected
@@ -279,14 +274,14 @@ def test_superclasses_take_less_than_an_eighth_of_the_quads(everything: Knowledg
 @pytest.mark.long
 @pytest.mark.parametrize("domain", spread(["climate", "hansard", "wikibase", "zoning"], 1))
 def test_superclasses_of_each_domain_alone_take_less_than_an_eighth_of_the_quads(tmp_path: Path, domain: str) -> None:
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, domain, [str(bundle.folder("fixtures") / domain)], index=False)
         assert share_of_superclasses(kg) <= 0.12
 
 
 @pytest.mark.skipif(not LAWS.exists(), reason="the shared sample of laws is absent")
 def test_superclasses_of_seven_real_laws_take_less_than_an_eighth_of_the_quads(tmp_path: Path) -> None:
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         assert load(kg, "climate", [str(LAWS)], index=False).loaded == 7
         assert 0 < share_of_superclasses(kg) <= 0.12
 
@@ -359,7 +354,7 @@ def test_a_store_without_superclasses_gets_them_at_open(tmp_path: Path) -> None:
     graph, unit = mint("graph", "src", "climate", "old"), NamedNode("cpr://doc/old#p=0")
     with OxigraphStore(tmp_path / "data") as store:
         store.commit({graph: [Quad(unit, RDF.type, KG.Passage, graph)]})
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         assert all_quads(kg, SUPERCLASS_GRAPH) == {Quad(unit, RDF.type, KG.TextUnit, SUPERCLASS_GRAPH)}
 
 

@@ -14,21 +14,16 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceFile, load_sources, mint_source
 from kg.provenance.source_paths import SourcePaths
-from kg.settings import Settings
 from kg.store.protocol import GraphChange, Patch
 from kg.tools.commands import backup
 from kg.vocabulary import DCTERMS, KG, OWL, PROV, PROV_GRAPH, TBOX_GRAPH, mint
 from loaders.sources import load
+from tests.folders import open_graph
 
 pytestmark = pytest.mark.long
 
 HEAD = "speech_id,date,chamber,speaker,party,state,text,title,hansard_reference\n"
 SPEECHES = [mint("graph", "src", "hansard", "speech", name) for name in "ab"]
-
-
-def opened(folder: Path) -> KnowledgeGraph:
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    return KnowledgeGraph.open(folder, settings)
 
 
 def write(path: Path, name: str, text: str = "Quokkas graze.") -> Path:
@@ -44,7 +39,7 @@ def find_texts(kg: KnowledgeGraph, words: str) -> list[Quad]:
 def test_no_quad_contains_a_path_of_this_machine(tmp_path: Path) -> None:
     sources = tmp_path / "machine-folder" / "sources"
     shutil.copytree(bundle.folder("fixtures"), sources)
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         for domain in ("climate", "wikibase", "hansard", "zoning"):
             load(kg, domain, [str(sources / domain)])
         mapping = sources / "mapping.toml"
@@ -59,11 +54,11 @@ def test_no_quad_contains_a_path_of_this_machine(tmp_path: Path) -> None:
 def test_prune_finds_records_of_deleted_files_after_a_restart(tmp_path: Path) -> None:
     folder = tmp_path / "speeches"
     write(folder / "a.csv", "a"), write(folder / "b.csv", "b")
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, "hansard", [str(folder)])
     (folder / "b.csv").unlink()
     other = write(tmp_path / "other" / "c.csv", "c")
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         assert load(kg, "hansard", [str(other)], prune=True).removed == 0
         assert load(kg, "hansard", [str(folder)], prune=True).removed == 1
         assert SPEECHES[0] in kg.store.graphs()
@@ -73,10 +68,10 @@ def test_prune_finds_records_of_deleted_files_after_a_restart(tmp_path: Path) ->
 def test_same_file_is_recognized_without_its_path_and_another_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "speeches" / "a.csv", "a")
     twin = write(tmp_path / "twin" / "speeches" / "a.csv", "a", "Wallabies graze.")
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, "hansard", [str(path)])
     (tmp_path / "data" / "source-paths.txt").unlink()
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         refused = load(kg, "hansard", [str(twin)])
         assert (refused.loaded, refused.rejected) == (0, 1)
         assert str(tmp_path / "speeches") not in refused.rejections[0].reason
@@ -87,7 +82,7 @@ def test_same_file_is_recognized_without_its_path_and_another_is_refused(tmp_pat
 
 def test_paths_that_an_earlier_version_stored_are_replaced_when_it_is_opened(tmp_path: Path) -> None:
     path = write(tmp_path / "speeches" / "a.csv", "a")
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, "hansard", [str(path)])
         sources = load_sources(kg.store, SPEECHES[:1])
         [snapshot] = [q.subject for q in kg.store.graph(PROV_GRAPH) if q.object == Literal("speeches/a.csv")]
@@ -120,7 +115,7 @@ def test_paths_that_an_earlier_version_stored_are_replaced_when_it_is_opened(tmp
         assert find_texts(kg, str(tmp_path))
         before = kg.store.statistics()
     (tmp_path / "data" / "source-paths.txt").unlink()
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         assert find_texts(kg, str(tmp_path)) == []
         assert find_texts(kg, old.value) == []
         assert (kg.store.statistics().quads, kg.store.statistics().graphs) == (before.quads, before.graphs)
@@ -141,11 +136,11 @@ def test_paths_that_an_earlier_version_stored_are_replaced_when_it_is_opened(tmp
 def test_backup_prunes_like_the_original(tmp_path: Path) -> None:
     folder = tmp_path / "speeches"
     write(folder / "a.csv", "a"), write(folder / "b.csv", "b")
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, "hansard", [str(folder)])
         backup(kg, str(tmp_path / "copy"))
     (folder / "b.csv").unlink()
-    with opened(tmp_path / "copy") as kg:
+    with open_graph(tmp_path / "copy") as kg:
         assert load(kg, "hansard", [str(folder)], prune=True).removed == 1
 
 
@@ -163,7 +158,7 @@ def test_damaged_line_of_the_paths_is_skipped(tmp_path: Path, line: str) -> None
 
 
 def test_name_of_a_snapshot_is_stored_and_identifies_two_files_of_equal_name(tmp_path: Path) -> None:
-    with opened(tmp_path / "data") as kg:
+    with open_graph(tmp_path / "data") as kg:
         files = [SourceFile(digit * 64, f"/{digit}/folder/name.csv") for digit in "12"]
         graphs = [mint("graph", "src", "test", file.sha256[0]) for file in files]
         run = Run(Agent("test", "1"), {}, files)

@@ -14,12 +14,12 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
 from kg.provenance.shipped import infer_graphs
 from kg.provenance.topics import infer_all_topics
-from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import select
 from kg.tools.search.related import related
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import ABOUT_GRAPH, DERIVED, EXTRACTED, KG, RDF, SKOS, SOURCED, UNCOUNTED_GRAPHS, mint
+from tests.folders import open_graph
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
 ENERGY, RENEWABLE, SOLAR, ROOFTOP = (mint("concept", f"Q{number}") for number in (1020, 1009, 1010, 1016))
@@ -120,8 +120,7 @@ def test_a_commit_of_two_premises_is_inferred_once(store: OxigraphStore) -> None
 
 
 def test_nothing_is_about_what_people_write(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path / "data", settings) as kg:
+    with open_graph(tmp_path / "data") as kg:
         notes, unit = mint("graph", "user", "notes"), NamedNode("cpr://doc/x#p=0")
         skos, mentions = NamedNode(f"{DERIVED}skos/climate/x"), NamedNode(f"{EXTRACTED}mentions/climate/x")
         text = f"INSERT DATA {{ GRAPH {notes} {{ {unit} {KG.mentions} {ROOFTOP} . {SOLAR} {SKOS.broader} {ENERGY} }} }}"
@@ -137,6 +136,5 @@ def test_a_store_without_topics_gets_them_at_open(tmp_path: Path) -> None:
     mentions, unit = NamedNode(f"{EXTRACTED}mentions/climate/x"), NamedNode("cpr://doc/x#p=0")
     with OxigraphStore(tmp_path / "data") as store:
         store.commit({mentions: [Quad(unit, KG.mentions, SOLAR, mentions)]})
-    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path / "data", settings) as kg:
+    with open_graph(tmp_path / "data") as kg:
         assert kg.store.graph(ABOUT_GRAPH) == [Quad(unit, KG.about, SOLAR, ABOUT_GRAPH)]

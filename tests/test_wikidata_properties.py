@@ -24,7 +24,6 @@ from kg.provenance.property_names import NAMES, infer_all_properties
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.property_names import find_property, load_property_labels
 from kg.retrieval.reader import Reader
-from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch, select, term_text
@@ -37,16 +36,12 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import PQ, PROPERTIES_GRAPH, PSV, RDF, RDFS, TBOX_GRAPH, WD, WDNO, WDT, WIKIBASE, P, mint
 from kg.wikidata_properties import DATATYPES, FILE, get_links, get_property_type, load_properties
 from loaders.sources import load
+from tests.folders import open_graph
 
 SHARED = Path(os.environ.get("QUADCITE_SHARED", Path(__file__).parents[2] / "shared")) / "data" / "wikibase"
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
 NOTES = mint("graph", "user", "notes")
-
-
-def opened(folder: Path) -> KnowledgeGraph:
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    return KnowledgeGraph.open(folder, settings)
 
 
 def raw(kg: KnowledgeGraph) -> pyoxigraph.Store:
@@ -137,7 +132,7 @@ def test_datatypes_are_those_of_the_statements_in_real_entities() -> None:
 
 @pytest.fixture(scope="module")
 def graph(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
-    with opened(tmp_path_factory.mktemp("properties")) as kg:
+    with open_graph(tmp_path_factory.mktemp("properties")) as kg:
         yield kg
 
 
@@ -220,13 +215,13 @@ def test_a_store_of_an_earlier_version_keeps_each_triple_once(tmp_path: Path, mo
     written = Quad(WD.P20, RDFS.label, Literal("place of death", language="en"), NOTES)
     with monkeypatch.context() as before:
         before.setattr("kg.provenance.property_names.load_properties", dict)
-        with opened(tmp_path) as kg:
+        with open_graph(tmp_path) as kg:
             assert not kg.store.graph(PROPERTIES_GRAPH)
             UserGraphs(kg).put(NOTES, [written.triple], ADA)
             load_property(kg, tmp_path, "wikidata", "P19", "birth place")
             ontology = [quad for quad in kg.store.graph(TBOX_GRAPH) if quad.subject != TBOX_GRAPH]  # not its version
             kg.store.commit({TBOX_GRAPH: ontology}, lambda _: Patch())
-    with opened(tmp_path) as kg:
+    with open_graph(tmp_path) as kg:
         assert set(all_triples(kg).values()) == {1}
         assert shipped(kg, WD.P19) == set()
         assert len(shipped(kg, WD.P20)) > 10
@@ -266,7 +261,7 @@ def test_a_property_that_a_source_describes_without_a_label_keeps_its_shipped_na
 def test_pages_schema_and_terms_show_labels_and_an_unknown_property_its_id(
     tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:
-    with opened(tmp_path_factory.mktemp("shown")) as kg:
+    with open_graph(tmp_path_factory.mktemp("shown")) as kg:
         snak = {"snaktype": "value", "datatype": "external-id", "datavalue": {"type": "string", "value": "x1"}}
         claims = {
             name: [{"mainsnak": {**snak, "property": name}, "type": "statement", "rank": "normal", "references": [],

@@ -32,6 +32,7 @@ from kg.tools.mounts import MOUNTS
 from kg.tools.registry import mounted
 from loaders.sources import load
 from tests.benchmarks.comparison import Comparison, median, p95
+from tests.folders import open_graph
 
 ROOT: Final = Path(__file__).parent.parent.parent
 REAL: Final = Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "data"
@@ -101,8 +102,7 @@ def ask(kg: KnowledgeGraph, question: Question, **more: Any) -> Outcome:
 
 def open_fixtures(folder: Path) -> KnowledgeGraph:
     """Open a graph with the fixtures of all domains."""
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)
-    opened = KnowledgeGraph.open(folder, settings)
+    opened = open_graph(folder)
     files = bundle.folder("fixtures")
     load(opened, "wikibase", [str(files / "wikibase")], base="climate")
     load(opened, "climate", [str(files / "climate")])

@@ -17,11 +17,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 from typer.testing import CliRunner
 
 from kg.cli.main import app
-from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Run
 from kg.settings import Settings
 from kg.store.lock import find_address
 from kg.vocabulary import KG, RDF, SKOS, mint
+from tests.folders import open_graph
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, large_code, small_code
 from tests.zoning_summaries.stand_in import Said, StandIn, summarize
 
@@ -44,8 +44,7 @@ def answer(*arguments: object, code: int = 0) -> Any:
 
 def found(folder: Path, laws: list[Law]) -> None:
     """Make a data directory with a code in it, and no embedding model."""
-    settings = Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, settings) as kg:
+    with open_graph(folder) as kg:
         enact(kg.store, laws)  # type: ignore[arg-type]  # what `open` opens
         graph, state = mint("graph", "ref", "municipality", "us-ut-otter-hollow"), mint("place", "US-UT")
         of_state = mint("graph", "ref", "place", "US-UT")

@@ -17,6 +17,7 @@ from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import PROV_GRAPH
+from tests import folders
 from tests.conftest import load_once
 
 
@@ -82,8 +83,7 @@ def kg(open_graph: Callable[..., KnowledgeGraph]) -> KnowledgeGraph:
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """A graph with the processes of its index and queries, for tests that search or query what was loaded."""
     folder = load_once(tmp_path_factory, "empty")
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, settings) as opened:
+    with folders.open_graph(folder) as opened:
         yield opened
 
 

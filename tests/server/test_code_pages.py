@@ -14,9 +14,9 @@ from starlette.testclient import TestClient
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages
 from kg.server.mcp import ToolThreads
-from kg.settings import Settings
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, mint
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 BEND = "/id/section/us-ut-quarry-bend/"
 EVIL = "<script>alert(1)</script>"
@@ -25,8 +25,7 @@ EVIL = "<script>alert(1)</script>"
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = load_once(tmp_path_factory, "zoning")
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, settings) as opened:
+    with open_graph(folder) as opened:
         section, graph = mint("section", "us-ut-evil", "1"), mint("graph", "user", "evil")
         table = NamedNode(section.value + "#table=0")
         cells = f'[[{{"text":"{EVIL}7","raised":[[25,26]],"colspan":2}}],["a","b"]]'

@@ -9,11 +9,10 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from kg.knowledge_graph import KnowledgeGraph
 from kg.server.mcp import ToolThreads
 from kg.server.sparql_check import PATH, routes
-from kg.settings import Settings
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 ROOT = Path(__file__).parent.parent.parent
 QUERY = "PREFIX x: <http://x/> SELECT * { ?d dcterms:titel ?t ; foo:bar ?u ; x:y ?z }"
@@ -22,7 +21,7 @@ QUERY = "PREFIX x: <http://x/> SELECT * { ?d dcterms:titel ?t ; foo:bar ?u ; x:y
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestClient]:
     folder = load_once(tmp_path_factory, "climate")
-    with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:  # type: ignore[call-arg]
+    with open_graph(folder) as kg:  # type: ignore[call-arg]
         yield TestClient(Starlette(routes=routes(kg, ToolThreads(kg))))
 
 

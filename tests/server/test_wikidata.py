@@ -14,9 +14,9 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import create_app
 from kg.server.instructions import build_instructions
 from kg.server.mcp import build_mcp
-from kg.settings import Settings
 from kg.tools.registry import TOOLS
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 NAMES = {
     "wikidata.vector_search_items",
@@ -42,8 +42,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def facts(data: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=data, models_dir=data / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(data, settings) as graph:
+    with open_graph(data) as graph:
         yield graph
 
 

@@ -14,14 +14,13 @@ from rdflib.namespace import SH as SHACL
 
 from kg import bundle
 from kg.actors import ADMIN, WRITE, Actor
-from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import DCTERMS, ELI, KG, KGS, OA, PROV, PROV_GRAPH, RDF, SCHEMA, SH, SKOS, mint, sha256
 from loaders.sources import load
 from tests.examples import dear
+from tests.folders import open_graph
 from tests.shacl.test_differential import ODD_VALUES, OURS, assert_agreed
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
@@ -44,8 +43,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> list[Quad]:
     folder = tmp_path_factory.mktemp("suites")
     laws = folder / "laws.csv"
     laws.write_bytes(LAWS.read_bytes())
-    options = Settings(data_dir=folder / "data", models_dir=folder / "none", query_workers=1, _env_file=None)
-    with KnowledgeGraph.open(folder / "data", options) as kg:
+    with open_graph(folder / "data") as kg:
         assert load(kg, "climate", [str(laws)]).rejected == 0
         graphs = UserGraphs(kg)
         [document, *_] = [quad.subject for graph in kg.store.graphs() for quad in kg.store.graph(graph)

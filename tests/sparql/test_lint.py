@@ -10,7 +10,6 @@ import pytest
 
 from kg.actors import ADMIN, WRITE, Actor
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.sparql.measured_schema import Schema
 from kg.sparql.prefixes import nearest_namespace, nearest_prefix
@@ -21,6 +20,7 @@ from kg.vocabulary import BASE, PREFIXES
 from loaders.sources import load
 from tests.benchmarks.repair import Mistakes, names_repair
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -34,7 +34,7 @@ def schema(fixtures: KnowledgeGraph) -> Schema:
 def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
     """The schema of a graph with records of every source: what queries that ship are about."""
     folder = load_once(tmp_path_factory, "joined")
-    with KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)) as kg:
+    with open_graph(folder) as kg:
         load(kg, "members", [str(ROOT / "fixtures" / "members")])
         bend = {"municipality": "Quarry Bend", "state": "UT"}
         [first] = kg_build_summaries(kg, **bend, mode="agent", limit=1).pending

@@ -21,6 +21,7 @@ from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, RESEARCH, SPARQL, TOOLS,
 from kg.tools.zoning.sections import kg_find_related
 from loaders.sources import load
 from tests.conftest import load_once, opened
+from tests.folders import open_graph
 from tests.tools.test_answers import PAGED, find_words, follow, list_paged
 
 LISTS = (
@@ -85,8 +86,7 @@ def speeches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGrap
 def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """The codes that ship with kg, loaded, and what takes in more of them."""
     data = load_once(tmp_path_factory, "utah")
-    settings = Settings(data_dir=data, models_dir=data / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(data, settings) as opened:
+    with open_graph(data) as opened:
         yield opened
 
 

@@ -21,10 +21,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
 from kg.retrieval.results import SearchFilters
 from kg.search.index_sync import refresh
-from kg.settings import Settings
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Rows, select, term_text
-from kg.tools.calls import Tool, content_of
+from kg.tools.answers import content_of
+from kg.tools.calls import Tool
 from kg.tools.climate.families import policy_lineage
 from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, RESEARCH, SPARQL, TOOLS, WIKIDATA, ZONING
 from kg.tools.search.passages import fetch, search
@@ -32,6 +32,7 @@ from kg.tools.sparql.query import sparql
 from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, PROV_GRAPH, RDF, RDFS, SCHEMA, SKOS, XSD, mint, sha256
 from kg.zoning_summaries.build import build
 from loaders.sources import load
+from tests.folders import open_graph
 
 pytestmark = pytest.mark.long
 
@@ -133,8 +134,7 @@ class Forgery:
         if name in self.stores:
             return self.stores[name]
         data, fixtures = self.folder / name, bundle.folder("fixtures")
-        settings = Settings(data_dir=data, models_dir=data / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-        kg = self.stores[name] = KnowledgeGraph.open(data, settings)
+        kg = self.stores[name] = open_graph(data)
         if name == "fixtures":
             load(kg, "climate", [str(fixtures / "climate"), str(fixtures / "joined" / "climate")])
             load(kg, "hansard", [str(fixtures / "joined" / "hansard")])  # its speeches cite a law
@@ -335,15 +335,14 @@ def test_answers_follow_the_graphs_of_users_after_a_restart_and_a_removal(tmp_pa
         assert all_graphs or rows == kg.store.query_sources(query)
         return {term_text(row["title"]) for row in rows}
 
-    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path, settings) as kg:
+    with open_graph(tmp_path) as kg:
         kg.store.commit({source: [Quad(thing, DCTERMS.title, Literal("true"), source)]})
         assert kg.store.pin().visibility.exclude(query) == query
         kg.store.commit({user: [Quad(thing, DCTERMS.title, Literal("forged"), user)]})
         assert titles(kg) == {"true"}
         assert titles(kg, all_graphs=True) == {"true", "forged"}
         assert kg.store.pin().visibility.exclude("SELECT ?s { ?s kg:slug ?o }") == "SELECT ?s { ?s kg:slug ?o }"
-    with KnowledgeGraph.open(tmp_path, settings) as kg:
+    with open_graph(tmp_path) as kg:
         assert titles(kg) == {"true"}
         kg.store.commit({user: []})
         assert titles(kg) == {"true"}
@@ -355,8 +354,7 @@ def test_statement_that_is_forged_while_a_query_runs_is_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, forge_between: bool
 ) -> None:
     user, thing = mint("graph", "user", "a"), mint("document", "a")
-    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path, settings) as kg:
+    with open_graph(tmp_path) as kg:
         run = QueryPool.run
 
         def forging(pool: QueryPool, query: str, **options: Any) -> Any:

@@ -32,6 +32,7 @@ from kg.tools.zoning.provisions import kg_query_permissions
 from kg.vocabulary import BASE, KG, mint
 from loaders.sources import load
 from loaders.zoning.graph.authorities import Authorities, merge
+from tests.folders import open_graph
 
 LAWS = (
     ("us-water-act", "Fictional Water Act", "USA", "United States of America"),
@@ -393,8 +394,7 @@ def test_hierarchy_is_read_once_per_generation(kg: KnowledgeGraph) -> None:
 @pytest.mark.long
 def test_store_of_the_old_layout_answers_by_iso_3166(kg: KnowledgeGraph, tmp_path: Path) -> None:
     """Before, a state in the laws was within no place, and countries had no label."""
-    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path, settings) as old:
+    with open_graph(tmp_path) as old:
         head = (
             "document_id,document_slug,document_name,geography_iso,geography,family_slug,family_name,category,language"
         )

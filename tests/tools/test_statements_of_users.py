@@ -19,7 +19,6 @@ from kg.retrieval.places import load_places
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import SearchFilters
 from kg.server.pages.thing import _shown
-from kg.settings import Settings
 from kg.store.ownership import is_user_graph
 from kg.tools.entities.dereference import dereference
 from kg.tools.schema.describe_schema import describe_schema
@@ -42,6 +41,7 @@ from kg.vocabulary import (
 )
 from loaders.mentions.graph.refresh import refresh
 from loaders.sources import load
+from tests.folders import open_graph
 
 pytestmark = pytest.mark.long
 
@@ -57,8 +57,7 @@ TURKISH: Final = "Bu yasa adaların kıyılarını ve orada yaşayan insanların
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = tmp_path_factory.mktemp("statements")
     data = folder / "data"
-    settings = Settings(data_dir=data, models_dir=data / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(data, settings) as opened:
+    with open_graph(data) as opened:
         laws, names = folder / "laws.csv", folder / "concepts.csv"
         columns = "document_id,document_slug,document_name,geography_iso,family_slug,block_index,text"
         laws.write_text(f'{columns}\nL.1,lagoon-law,Lagoon Law,FJI,lagoons,0,"{LONG}"\n')

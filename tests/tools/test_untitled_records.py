@@ -19,7 +19,6 @@ from kg.retrieval.display_titles import build_display_title
 from kg.retrieval.reader import Reader, iri_of
 from kg.server import pages
 from kg.server.mcp import ToolThreads
-from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
 from kg.tools.climate.families import family_overview, policy_lineage
 from kg.tools.entities.dereference import dereference, names_of
@@ -32,6 +31,7 @@ from loaders.hansard import loader as hansard
 from loaders.hansard.speech_records import Recorded, Writer
 from loaders.sources import load
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 WORDS = "Quokkas graze upon the fictional dunes, and nobody counts them."
 
@@ -39,8 +39,7 @@ WORDS = "Quokkas graze upon the fictional dunes, and nobody counts them."
 @pytest.fixture
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = load_once(tmp_path_factory, "empty")
-    given = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, given) as found:
+    with open_graph(folder) as found:
         yield found
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.zoning_summaries.build import build
 from kg.zoning_summaries.code_tree import read_tree
 from loaders.sources import load
+from tests.folders import open_graph
 from tests.zoning_summaries.topics import municipality_in
 
 COUNT = "SELECT (COUNT(DISTINCT ?s) AS ?n) WHERE { ?s a kg:Summary }"
@@ -22,8 +22,7 @@ COUNT = "SELECT (COUNT(DISTINCT ?s) AS ?n) WHERE { ?s a kg:Summary }"
 
 @pytest.fixture
 def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(settings.data_dir, settings) as opened:
+    with open_graph(tmp_path / "data") as opened:
         yield opened
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.zoning_summaries import code_tree
 from kg.zoning_summaries.build import build
 from loaders.sources import load
+from tests.folders import open_graph
 from tests.zoning_summaries.topics import ask, municipality_in, topics
 
 
@@ -20,8 +19,7 @@ def test_by_words_alone_a_descent_finds_what_plain_search_finds(shared: Path, tm
     source = shared / "data" / "zoning" / "spanish-fork"
     if not source.is_dir():
         pytest.skip("needs the code of Spanish Fork")
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "no-models", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(settings.data_dir, settings) as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, "zoning", [str(source)], municipality="Spanish Fork", state="UT")
         place = municipality_in(kg)
         report = build(kg, place)

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from kg.cli.main import app
 from kg.errors import ModelError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.store.protocol import Rows, term_text
 from kg.tools import commands
 from kg.tools.claims.review import list_claims, review_claim
 from kg.tools.schema.examples import load_examples
 from kg.vocabulary import KG, SKOS, XSD, mint
 from loaders.citations.graph.claims import build_alignment
+from tests.folders import open_graph
 from tests.loaders.mentions.test_alignments import put, put_concept, put_use
 
 GRAPH = mint("graph", "ext", "proposal", "municipality", "us-ut-nowhere")
@@ -44,8 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def kg(folder: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=folder, models_dir=folder / "no-models", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, settings) as opened:
+    with open_graph(folder) as opened:
         concept = put_concept(opened, "Q1", (SKOS.prefLabel, "pier", "en"))
         for name, similarity in (("Jetty", "0.75"), ("Wharf", "0.91"), ("Dock", None)):
             propose(opened, put_use(opened, name), concept, similarity)

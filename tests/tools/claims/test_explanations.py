@@ -9,12 +9,12 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import Explanation, explain_iri, explain_triple
-from kg.settings import Settings
 from kg.store.protocol import select, term_text
 from kg.tools import commands
 from kg.tools.claims.review import REVIEWS, review_claim
 from kg.vocabulary import KG, SCHEMA, SKOS
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 EDGES = """
 SELECT ?s ?p ?o ?g WHERE {
@@ -30,8 +30,7 @@ SELECT ?claim ?s ?p ?o WHERE {
 @pytest.fixture
 def code(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = load_once(tmp_path_factory, "zoning")
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, settings) as opened:
+    with open_graph(folder) as opened:
         yield opened
 
 

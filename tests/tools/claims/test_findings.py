@@ -15,7 +15,6 @@ from kg.cli.main import app
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.provenance.explanation import explain_iri
-from kg.settings import Settings
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.store.protocol import Rows
@@ -27,7 +26,7 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from loaders.sources import load
 from tests.conftest import opened
-from tests.folders import copy_folder
+from tests.folders import copy_folder, open_graph
 
 FORD: Any = {"municipality": "Otter Ford", "state": "UT"}
 DALE: Any = {"municipality": "Linden Dale", "state": "UT"}
@@ -73,8 +72,7 @@ def source(loaded: Path) -> str:
 def kg(loaded: Path, source: str, tmp_path: Path) -> Iterator[KnowledgeGraph]:
     """The code, in a data directory of the test's own."""
     folder = copy_folder(loaded / "data", tmp_path / "data")
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, settings) as graph:
+    with open_graph(folder) as graph:
         token = SENDER.set(ADA)
         yield graph
         SENDER.reset(token)

@@ -19,7 +19,6 @@ from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.provenance.explanation import explain_triple
 from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.provenance.promotion import PROMOTION, Verdicts, build_edges, build_load_patch
-from kg.settings import Settings
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.store.difference import content_sha256
@@ -31,6 +30,7 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import ELI, KG, PROV, PROV_GRAPH, RDF, XSD, mint, sha256
 from loaders.sources import load
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 ADA = Actor("ada", frozenset({WRITE, ADMIN}))
 EVE = Actor("eve", frozenset({WRITE, ADMIN}))
@@ -48,8 +48,7 @@ def section(key: str) -> NamedNode:
 @pytest.fixture
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = load_once(tmp_path_factory, "empty")
-    settings = Settings(data_dir=folder, models_dir=folder / "no-models", query_workers=1, _env_file=None)
-    with KnowledgeGraph.open(folder, settings) as opened:
+    with open_graph(folder) as opened:
         yield opened
 
 
@@ -158,8 +157,7 @@ def test_a_review_that_comes_while_a_load_reads_counts_when_the_load_commits(kg:
 
 
 def test_the_command_says_whether_the_edge_stands(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None)
-    with KnowledgeGraph.open(tmp_path, settings) as opened:
+    with open_graph(tmp_path) as opened:
         [claim] = claimed(opened, "0.3")
     edge = f"{section('1')} {KG.subjectTo} {section('2')}"
     for verdict, said in (("accept", "is an edge"), ("reject", "is not an edge"), ("accept", "is not an edge")):

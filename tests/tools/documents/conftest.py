@@ -11,9 +11,9 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.promotion import PROMOTED
 from kg.search.index_sync import repair_index
-from kg.settings import Settings
 from kg.vocabulary import BASE, DCTERMS, EXTRACTED, KG, OA, RDF, SCHEMA, SKOS, XSD, mint, mint_claim, mint_span, sha256
 from loaders.sources import load
+from tests.folders import open_graph
 
 NOTES = {
     "otter.md": "# Otter pump\n\n## Parts\n\nThe Otter pump uses the Heron valve.\n",
@@ -134,8 +134,7 @@ def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     source.mkdir()
     for name, text in NOTES.items():
         (source / name).write_text(text)
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
+    with open_graph(folder / "data") as opened:
         load(opened, "files", [str(source)], index=False)  # without the extraction, which `extract` stands for
         extract(opened)
         forge(opened)

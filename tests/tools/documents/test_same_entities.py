@@ -8,13 +8,13 @@ import pytest
 
 from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import InvalidInputError
-from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.settings import Settings
+from kg.knowledge_graph import SENDER
 from kg.tools.claims.review import review_claim
 from kg.tools.documents.entities import entity_lookup, explain_entity
 from kg.tools.documents.same_entities import group_entities
 from kg.vocabulary import BASE
 from loaders.sources import load
+from tests.folders import open_graph
 
 NOTES = {
     "one.md": "# Notes\n\nThe gateway uses Zandvault. Restart Zandvault.\n\n- **Zandvault**: the store of keys.\n",
@@ -38,8 +38,7 @@ def test_one_name_of_several_types_is_one_entity_until_its_link_is_rejected(tmp_
     folder.mkdir()
     for name, text in NOTES.items():
         (folder / name).write_text(text)
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path / "data", settings) as kg:
+    with open_graph(tmp_path / "data") as kg:
         load(kg, "files", [str(folder)])
         found = entity_lookup(kg, "Zandvault").entities
         assert len(found) == 1

@@ -12,10 +12,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.promotion import PROMOTED
 from kg.retrieval.results import FEWEST_TOKENS, tokens_of
 from kg.search.index_sync import repair_index
-from kg.settings import Settings
 from kg.tools.registry import DOCUMENTS, TOOLS
 from kg.vocabulary import EXTRACTED, KG, OA, RDF, SCHEMA, SKOS, XSD, mint, mint_claim
 from loaders.sources import load
+from tests.folders import open_graph
 from tests.tools.documents.conftest import entity
 
 MANY = 60
@@ -50,8 +50,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     (folder / "notes").mkdir()
     for number in range(MANY):
         (folder / "notes" / f"n{number}.md").write_text(f"# Note {number}\n\n{LONG} Number {number}.\n")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as kg:
+    with open_graph(folder / "data") as kg:
         load(kg, "files", [str(folder / "notes")], index=False)
         chunks = [
             quad.subject

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.tools.parliament.speeches import SpeechDetail, get_speech
 from loaders.sources import load
+from tests.folders import open_graph
 from tests.loaders.hansard import facts
 
 
@@ -77,8 +77,7 @@ def day_of(read: Read, shared: Path) -> Path:
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[KnowledgeGraph]:
     folder: Path = tmp_path_factory.mktemp("days")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
+    with open_graph(folder / "data") as opened:
         files = sorted({str(day_of(read, shared)) for read in SPEECHES})
         assert load(opened, "hansard", files, index=False).rejections == []
         yield opened

@@ -12,12 +12,12 @@ from kg import bundle
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
-from kg.settings import Settings
 from kg.tools.parliament import votes
 from kg.tools.parliament.speeches import get_speech
 from kg.tools.parliament.votes import how_voted
 from kg.vocabulary import KG, ORG, SCHEMA, XSD, mint
 from loaders.sources import load
+from tests.folders import open_graph
 
 FIXTURES = bundle.folder("fixtures")
 DIVISION = mint("division", "representatives", "2024-03-21", "1").value
@@ -33,8 +33,7 @@ OTHER_DAY = """<hansard version="2.1"><session.header><date>2024-03-22</date><ch
 def voted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder: Path = tmp_path_factory.mktemp("votes")
     (folder / "day.xml").write_text(OTHER_DAY)
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
+    with open_graph(folder / "data") as opened:
         load(opened, "members", [str(FIXTURES / "members")], index=False)
         load(
             opened,

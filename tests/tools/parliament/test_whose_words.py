@@ -10,7 +10,6 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.attribution import UNNAMED
 from kg.retrieval.reader import Reader
 from kg.retrieval.speech_records import load_speeches, load_utterances
-from kg.settings import Settings
 from kg.store.protocol import term_text
 from kg.tools.parliament.search import search_speeches
 from kg.tools.parliament.speakers import list_speakers, speech_stats
@@ -18,6 +17,7 @@ from kg.tools.parliament.speeches import get_speech
 from kg.tools.search import research
 from kg.tools.search.passages import fetch, search
 from loaders.sources import load
+from tests.folders import open_graph
 
 CHUNKS = """SELECT ?c ?s ?from ?to ?v {
   ?c a kg:SpeechChunk ; dcterms:isPartOf ?s ; kg:start ?from ; kg:end ?to OPTIONAL { ?c kg:otherVoice ?v }
@@ -61,8 +61,7 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = tmp_path_factory.mktemp("words")
     (folder / "first.xml").write_text(FIRST)
     (folder / "later.xml").write_text(LATER)
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as opened:
+    with open_graph(folder / "data") as opened:
         load(opened, "hansard", [str(folder / "first.xml"), str(folder / "later.xml")])
         yield opened
 

@@ -32,6 +32,7 @@ from kg.tools.schema.schema_measurement import SchemaCounts, get_schema, measure
 from kg.vocabulary import BASE, KG, PROV_GRAPH, RDF, SUPERCLASS_GRAPH, XSD, mint, sha256
 from loaders.sources import load
 from tests.examples import dear
+from tests.folders import open_graph
 from tests.tools.made_up import DirectPool, MemoryStore, WordIndex
 from tests.waiting import until
 
@@ -187,8 +188,7 @@ def test_counts_that_do_not_fit_are_not_updated(tmp_path: Path) -> None:
 
 @pytest.fixture
 def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    given = Settings(data_dir=tmp_path, models_dir=tmp_path / "models", _env_file=None)
-    with KnowledgeGraph.open(tmp_path, given) as kg:
+    with open_graph(tmp_path) as kg:
         yield kg
 
 

@@ -17,7 +17,6 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server import pages
 from kg.server.mcp import ToolThreads
-from kg.settings import Settings
 from kg.store.protocol import select, term_text
 from kg.tools import commands
 from kg.tools.registry import TOOLS, get, mounted, tagged
@@ -28,6 +27,7 @@ from kg.vocabulary import DCTERMS, SCHEMA, iri_prefix, mint
 from kg.zoning_summaries.build import build
 from loaders.sources import load
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 BEND = {"municipality": "Quarry Bend", "state": "UT"}
 NOTE = NamedNode("http://example.org/minutes#item=4")
@@ -51,8 +51,7 @@ def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGr
     """The fixtures of all domains in one graph, summaries of a code, and text units that a user wrote."""
     data = load_once(tmp_path_factory, "fixtures")
     folder = data.parent
-    settings = Settings(data_dir=data, models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(data, settings) as opened:
+    with open_graph(data) as opened:
         for source in ("hansard", "zoning", "files"):
             load(opened, source, [str(bundle.folder("fixtures") / source)])
         mesa = folder / "mesa.json"

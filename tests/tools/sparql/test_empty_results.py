@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.empty_results import MOST_PROBES, Diagnosis, diagnose, is_empty
 from kg.vocabulary import BASE
 from tests.benchmarks.repair import mistakes, told
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 ROOT = Path(__file__).parent.parent.parent.parent
 
@@ -21,9 +21,7 @@ ROOT = Path(__file__).parent.parent.parent.parent
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = load_once(tmp_path_factory, "climate")
-    with KnowledgeGraph.open(
-        folder, Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)
-    ) as opened:
+    with open_graph(folder) as opened:
         yield opened
 
 

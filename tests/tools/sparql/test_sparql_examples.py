@@ -11,7 +11,6 @@ from pyoxigraph import Store
 
 from kg import bundle
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.sparql.lint import check
 from kg.store.protocol import Rows
 from kg.tools.schema.examples import Example, load_examples, sparql_examples
@@ -19,6 +18,7 @@ from kg.tools.schema.schema_measurement import get_schema
 from kg.tools.sparql.local_services import expand_services
 from kg.vocabulary import SKOS
 from loaders.sources import load
+from tests.folders import open_graph
 
 WITHOUT_DATA = {
     "wikidata/direct-values": "the fixtures have a Wikibase of their own, not Wikidata: see the test below",
@@ -194,8 +194,7 @@ def test_the_examples_for_wikidata_have_rows_on_a_made_up_item(tmp_path):
         "modified": "2031-01-15T09:00:00Z",
     }  # fmt: skip
     (tmp_path / "items.json").write_text(json.dumps([entity]))
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path / "data", settings) as opened:
+    with open_graph(tmp_path / "data") as opened:
         load(opened, "wikibase", [str(tmp_path / "items.json")])
         asked = [example for example in load_examples() if name_of(example).startswith("wikidata/")]
         assert len(asked) == 3

@@ -15,12 +15,12 @@ from kg.connectors.wikidata_texts import parse_found
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.observability import observe_call
-from kg.settings import Settings
 from kg.tools.registry import get
 from kg.vocabulary import mint
 from loaders.sources import load
 from tests.connectors.conftest import entry, settings_of
 from tests.connectors.wikidata_server import OWN, REAL, WikidataServer, read_entities, serving
+from tests.folders import open_graph
 
 BORN = "Where was Marit Osterlund born?"
 GUID = "Q9100011$22222222-AAAA-4AAA-8AAA-00000000000"
@@ -42,8 +42,7 @@ def server(upstream: WikidataServer) -> WikidataServer:
 @contextmanager
 def opened(folder: Path) -> Iterator[KnowledgeGraph]:
     """An empty graph that can store entities of servers."""
-    settings = Settings(data_dir=folder / "data", models_dir=folder, query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder / "data", settings) as graph:
+    with open_graph(folder / "data") as graph:
         yield graph
 
 

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.tools.zoning.ingest import kg_ingest_code_section
+from tests.folders import open_graph
 from tests.tools.zoning.agent_readers import connect, fill, invent, misread, read_honestly
 
 TOWN: Any = {"municipality": "Hearth Hollow", "state": "UT"}
@@ -36,8 +36,7 @@ SECTIONS = {
 
 @pytest.fixture
 def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path, settings) as opened:
+    with open_graph(tmp_path) as opened:
         for key, (title, text, parent) in SECTIONS.items():
             kg_ingest_code_section(
                 opened, **TOWN, section_id=key, title=title, level=1, raw_content=text, parent_id=parent

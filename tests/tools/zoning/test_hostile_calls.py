@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,13 +15,13 @@ from pyoxigraph import NamedNode, Quad
 
 from kg.errors import InvalidInputError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.tools.answers import content_of
 from kg.tools.registry import TOOLS
 from kg.tools.zoning.ingest import kg_ingest_code_section, kg_ingest_definitions, kg_ingest_use_permissions
 from kg.tools.zoning.provisions import kg_query_permissions
 from kg.tools.zoning.sections import kg_find_related, kg_query_section, kg_traverse_hierarchy
 from kg.vocabulary import DCTERMS
+from tests.folders import open_graph
 
 pytestmark = pytest.mark.long
 
@@ -42,11 +41,6 @@ GIVEN: dict[str, dict[str, Any]] = {
 }
 
 
-def opened(folder: Path) -> KnowledgeGraph:
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    return KnowledgeGraph.open(folder, settings)
-
-
 @pytest.fixture
 def kg(receiving: KnowledgeGraph) -> KnowledgeGraph:
     return receiving
@@ -60,7 +54,7 @@ def send(kg: KnowledgeGraph, number: str, text: str = "", **more: Any) -> Any:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     """A section, a definition and a permission."""
-    with opened(tmp_path_factory.mktemp("small")) as graph:
+    with open_graph(tmp_path_factory.mktemp("small")) as graph:
         send(graph, "9.1", '(a) "Glaze" means a coat of glass.\n(b) It is subject to section 9.2.')
         kg_ingest_use_permissions(graph, **FEIGN, permissions=[{"district": "R-9", "use": "Kiln", "permission": "P"}])
         yield graph
@@ -150,8 +144,8 @@ def test_two_clients_send_at_once_and_each_reads_what_it_has_written(kg):
 CHILD = """
 import sys
 from pathlib import Path
-from tests.tools.zoning.test_hostile_calls import opened, send
-with opened(Path(sys.argv[1])) as kg:
+from tests.tools.zoning.test_hostile_calls import open_graph, send
+with open_graph(Path(sys.argv[1])) as kg:
     for number in range(1, 1_000):
         send(kg, f"9.{number}", f"(a) Kiln {number}.")
         print(number, flush=True)
@@ -166,7 +160,7 @@ def test_what_was_told_to_be_stored_is_there_after_a_kill(tmp_path):
             if line == "3\n":
                 child.send_signal(signal.SIGKILL)
                 break
-    with opened(tmp_path) as kg:
+    with open_graph(tmp_path) as kg:
         assert kg_traverse_hierarchy(kg, **FEIGN).meta.total >= 3
         assert kg_query_section(kg, **FEIGN, section_id="9.3(a)").raw_content == "(a) Kiln 3."
         assert send(kg, "9.3", "(a) Kiln 3.").unchanged == 1

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.tools.zoning.compare import compare_zoning
 from kg.tools.zoning.governing_passages import split_lines
 from kg.tools.zoning.ingest import (
@@ -21,6 +20,7 @@ from kg.tools.zoning.ingest import (
 )
 from kg.tools.zoning.provisions import kg_query_permissions, kg_query_standards
 from kg.tools.zoning.topic_search import kg_search_by_topic
+from tests.folders import open_graph
 
 VALE: Any = {"municipality": "Hazel Vale", "state": "UT"}
 SECTIONS = {
@@ -48,8 +48,7 @@ SECTIONS = {
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder: Path = tmp_path_factory.mktemp("coverage")
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, settings) as opened:
+    with open_graph(folder) as opened:
         for number, (title, text) in SECTIONS.items():
             kg_ingest_code_section(opened, **VALE, section_id=number, title=title, level="section", raw_content=text)
         kg_ingest_use_permissions(

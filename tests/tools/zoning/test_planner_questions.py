@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from kg import bundle
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.text import name_or_quote
 from kg.tools.answers import content_of
 from kg.tools.registry import TOOLS
@@ -29,6 +28,7 @@ from kg.tools.zoning.provisions import kg_query_definition, kg_query_permissions
 from kg.tools.zoning.sections import kg_find_related, kg_query_section, kg_traverse_hierarchy
 from loaders.zoning.graph.rule_quads import UNITS
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 FIXTURES = bundle.folder("fixtures") / "zoning"
 BEND = {"municipality": "Quarry Bend", "state": "UT"}
@@ -40,8 +40,7 @@ AREAS = ("AC", "FT2", "HA", "M2", "MI2")
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = load_once(tmp_path_factory, "utah")
-    settings = Settings(data_dir=folder, models_dir=folder / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, settings) as opened:
+    with open_graph(folder) as opened:
         yield opened
 
 

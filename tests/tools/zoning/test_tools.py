@@ -27,6 +27,7 @@ from kg.zoning_summaries.build import build
 from loaders.sources import load
 from loaders.zoning.graph import table_mapping as mapping_files
 from tests.conftest import load_once
+from tests.folders import open_graph
 
 FIXTURES = bundle.folder("fixtures") / "zoning"
 BEND = {"municipality": "Quarry Bend", "state": "UT"}
@@ -176,8 +177,7 @@ def test_every_cell_of_a_real_table_is_answered_as_it_is(shared, tmp_path):
         writer.writeheader()
         writer.writerows(chosen)
     folder = tmp_path / "data"
-    settings = Settings(data_dir=folder, models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(folder, settings) as kg:
+    with open_graph(folder) as kg:
         assert load(kg, "zoning", [str(tmp_path / "towns.csv")], index=False).rejections == []
         cells: dict[tuple[str, str | None], dict[str | None, str | None]] = defaultdict(dict)
         for town in towns:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from pyoxigraph import NamedNode
 
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.vocabulary import BASE, mint
 from loaders.hansard.graph.memberships import MEMBERSHIP
 from loaders.sources import load
 from tests.examples import dear
+from tests.folders import open_graph
 
 DAYS = ("2024-02-05", "2024-02-06", "2024-03-07", "2024-05-30")
 PEOPLE = ("Fern Ashby", "Otto Brook")
@@ -28,10 +28,6 @@ SHOWN = """SELECT ?name ?organization ?first ?last WHERE {
 Row = tuple[str, str, str, str]
 Said = tuple[int, int, int]
 """A speech: the numbers of the day, the person and the party."""
-
-
-def opened(folder: Path) -> KnowledgeGraph:
-    return KnowledgeGraph.open(folder, Settings(data_dir=folder, models_dir=folder / "none", _env_file=None))  # type: ignore[call-arg]
 
 
 def speeches(path: Path, *said: Said) -> str:
@@ -70,7 +66,7 @@ def test_what_speeches_show_is_derived_whatever_came_before(
     """By two files that grow, and one that then loses what the other has: as if all were counted from the start."""
     folder = tmp_path_factory.mktemp("memberships")
     one, two = folder / "one.csv", folder / "two.csv"
-    with opened(folder / "data") as kg:
+    with open_graph(folder / "data") as kg:
         load(kg, "hansard", [speeches(one, *first)], index=False)
         assert shown(kg) == expected(first)
         load(kg, "hansard", [speeches(two, *second - first)], index=False)

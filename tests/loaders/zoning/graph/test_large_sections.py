@@ -9,21 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.tools.zoning.provisions import kg_query_permissions
 from loaders.sources import load
 from loaders.zoning.graph import derive
+from tests.folders import open_graph
 
 LOAD = """
 import resource, sys
 from pathlib import Path
-from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from loaders.sources import load
-folder = Path(sys.argv[1])
-settings = Settings(data_dir=folder / "data", models_dir=folder / "none", query_workers=1, _env_file=None)
-with KnowledgeGraph.open(folder / "data", settings) as kg:
+from tests.folders import open_graph
+with open_graph(Path(sys.argv[1]) / "data") as kg:
     report = load(kg, "zoning", [sys.argv[2]])
 print(report.loaded, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
 """
@@ -41,8 +37,7 @@ def test_findings_of_a_section_are_bounded(
 ) -> None:
     monkeypatch.setitem(derive.MAX_QUADS, "permissions", 10)
     source = write_code(tmp_path, ["Permitted uses:", "1. Cottages.", "2. Mills.", "3. Quays are prohibited."])
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path / "data", settings) as kg:
+    with open_graph(tmp_path / "data") as kg:
         assert load(kg, "zoning", [source]).loaded == 1
         found = kg_query_permissions(kg, "Long Acre", "UT", district="R-1")
     assert [each.use for each in found.permissions] == ["Cottages"]

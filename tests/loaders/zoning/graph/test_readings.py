@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from kg.errors import RecordError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.settings import Settings
 from kg.tools.zoning.ingest import (
     kg_ingest_code_section,
     kg_ingest_definitions,
@@ -27,6 +26,7 @@ from loaders.zoning.graph.authorities import Authorities
 from loaders.zoning.graph.readings import Checks
 from loaders.zoning.graph.stored_codes import Code
 from loaders.zoning.readers.code_model import Section
+from tests.folders import open_graph
 
 TOWN: Any = {"municipality": "Read Ripley", "state": "UT"}
 PERMITTED = "On each lot, one smithy is permitted as of right, and a kiln after leave of the reeve."
@@ -37,8 +37,7 @@ SMITHY = {"district": "R-1", "use": "smithy", "permission": "permitted", "sectio
 
 @pytest.fixture
 def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=tmp_path, models_dir=tmp_path / "none", query_workers=1, _env_file=None)  # type: ignore[call-arg]
-    with KnowledgeGraph.open(tmp_path, settings) as opened:
+    with open_graph(tmp_path) as opened:
         for number, title, text in (
             ("1", "R-1 Cottage District", TEXT),
             ("2", "R-2 Terrace District", "Permitted uses:\n1. Terraces."),
