@@ -23,7 +23,6 @@ def test_due_graphs_are_listed_and_derived(tmp_path: Path) -> None:
     lost = set(answer("status", "--data-dir", data)["due"]) - set(due)
     assert "mentions" in {each.partition(" ")[0] for each in lost if each.endswith(" never derived")}
     assert set(answer("derive", "--data-dir", data)) == names
-    assert answer("status", "--data-dir", data)["due"] == due
     assert answer("derive", "mentions", "--full", "--data-dir", data)["mentions"]["run"] is None
     assert run("derive", "speeches", "--data-dir", data).exit_code != 0
     assert answer("doctor", "--data-dir", data)["ok"]

@@ -18,8 +18,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pyoxigraph import Quad
-
 from kg.store.oxigraph import OxigraphStore
 from tests.derivations.test_histories import compare, dump
 
@@ -88,7 +86,7 @@ class Chaos:
         found, wanted = (self._read(data) for data in ("killed", "fresh"))
         return compare(found, wanted)
 
-    def _read(self, data: str) -> dict[str, set[Quad]]:
+    def _read(self, data: str) -> set[str]:
         with OxigraphStore(self.folder / data) as store:
             return dump(store)
 

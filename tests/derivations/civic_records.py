@@ -22,7 +22,7 @@ Record = tuple[Any, ...]
 """What was drawn for a record; `Domain.write` knows the order."""
 Records = Mapping[str, Record]
 
-TITLES: Final = ("Fictional Tidal Power Act", "Kiln Emissions Levy Law", "Clean Air Act")
+TITLES: Final = ("Fictional Tidal Power Act", "Kiln Emissions Levy Law", "Clear Streams Act 1974")
 PEOPLE: Final = ("Tobias Fennimore", "Marigold Quill")
 NAMES: Final = ("tide", "tidal power", "kiln", "Renewable Energy", "Tobias Fennimore")
 GUID: Final = "$00000000-0000-4000-8000-000000000001"
@@ -32,8 +32,9 @@ SENTENCES: Final = (
     "Renewable Energy (RE) pays for tidal power. RE is part of the plan of Upper Feign.",
     "Tobias Fennimore visited the Harbour Board of Upper Feign with Marigold Quill.",
     "La marée fait tourner les roues du moulin, et la commune paie les travaux de la digue.",
-    "Clean Air Act",
+    "We praise the US Clear Streams Act 1974.",
 )
+DISTRICTS: Final = "The town is divided into these districts: R-40 Residence District; VC Village Center District."
 
 
 @dataclass(frozen=True)
@@ -158,10 +159,12 @@ DOMAINS: Final = {
         "zoning",
         ("4.1", "4.2"),
         st.tuples(
-            st.sampled_from(("Definitions.", "Districts.")), st.sampled_from(("Kiln", "Single-family dwelling")), _texts
+            st.sampled_from(("Definitions.", "Residence districts.")),
+            st.sampled_from(("Kiln", "Single-family dwelling")),
+            _texts,
         ),
         _write_code,
-        ("4.3", ("Works.", "Foundry", ("See section 4.1.",))),
+        ("4.3", ("Districts established.", "Foundry", (DISTRICTS,))),
         {"municipality": "Upper Feign", "state": "CT"},
     ),
     "members": Domain(
@@ -178,6 +181,7 @@ DOMAINS: Final = {
                   st.sampled_from(SENTENCES)),
         _write_table("speeches.csv", "speech_id,title,speaker,party,chamber,state,date,text"),
         (f"{_SPEECH}4", ("Works", "Isolde Farrow", "Liberal", "Senate", "NSW", "2014-03-21", "No.")),
+        {"jurisdiction": "AUS"},
     ),
     "files": Domain(
         "files",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +13,14 @@ from pyoxigraph import NamedNode
 from kg import bundle
 from kg.derivations import with_record
 from kg.derivations.protocol import Definition, Outcome
-from kg.derivations.state import Point, State
-from kg.errors import StoreError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.settings import Settings
 from kg.store.protocol import select
 from kg.vocabulary import PROV_GRAPH
 from loaders.derivations import call_each
 from loaders.languages.graph import text_languages
 from loaders.sources import load
 from loaders.with_record import DEFINITIONS, LANGUAGES, LISTS, PARLIAMENT, VIEWS, ZONING
+from tests.folders import open_graph
 
 FIXTURES = bundle.folder("fixtures")
 SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
@@ -39,12 +36,6 @@ SOURCES: tuple[tuple[str, str, dict[str, str]], ...] = (
 GRAPHS = "SELECT DISTINCT ?graph WHERE { GRAPH ?graph { ?subject ?property ?value } }"
 CODE = """<h1>1 General</h1><h2>1.1 Purpose</h2><p>The council shall hold a public hearing before it grants a
 permit for a building that is higher than the roofs of the houses around it, and gives notice to the owners.</p>"""
-
-
-def open_graph(data_dir: Path) -> KnowledgeGraph:
-    return KnowledgeGraph.open(
-        data_dir, Settings(data_dir=data_dir, models_dir=data_dir / "none", query_workers=1, _env_file=None)
-    )
 
 
 @pytest.fixture
@@ -143,48 +134,6 @@ def test_a_record_that_is_committed_meanwhile_is_no_longer_due(
     load_code(kg, code)
     assert computed == [before - 1]
     assert not due(kg, ZONING)
-
-
-@pytest.mark.parametrize("lost", ["no state", "state of another store"])
-def test_a_lost_state_makes_everything_due_which_commits_nothing(kg: KnowledgeGraph, code: Path, lost: str) -> None:
-    load_code(kg, code)
-    generation = kg.store.statistics().generation
-    path = kg.settings.directory.derivations
-    if lost == "no state":
-        path.unlink()
-    else:
-        with State(kg.settings.data_dir) as state:
-            known = state.load("zoning")
-            assert known is not None
-            state.save("zoning", replace(known, latest=Point(1, "2001-01-01")))
-    assert due(kg, ZONING).total() >= 2
-    assert call_each(kg, "derive", "zoning")["zoning"].graphs >= 2
-    assert not due(kg, ZONING)
-    assert kg.store.statistics().generation == generation
-
-
-def test_a_killed_computation_is_continued(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
-    load(kg, "zoning", [str(FIXTURES / "zoning")], index=False)
-    expected = dump(kg)
-    empty_derived(kg, ZONING)
-    monkeypatch.setattr(ZONING, "version", "next")
-    monkeypatch.setattr(with_record, "BATCH_QUADS", 200)
-    commits = iter(range(100))
-    commit = type(kg.store).commit
-
-    def commit_or_stop(*given: object) -> object:
-        if next(commits) == 3:
-            raise StoreError("killed")
-        return commit(*given)  # type: ignore[arg-type]
-
-    with monkeypatch.context() as patched:
-        patched.setattr(type(kg.store), "commit", commit_or_stop)
-        with pytest.raises(StoreError):
-            call_each(kg, "derive", "zoning")
-    left = due(kg, ZONING).total()
-    assert 0 < left < len([graph for graph in expected if "/src/zoning/" in graph])
-    assert call_each(kg, "derive", "zoning")["zoning"].graphs == left
-    assert dump(kg) == expected
 
 
 def test_what_only_the_source_has_is_read_again(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:

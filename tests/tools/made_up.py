@@ -169,7 +169,7 @@ class DirectPool:
         if self.failure is not None:
             raise self.failure
         self.asked.append(query)
-        return Answer(self.store.query(query, limit=limit), self.store.generation, False)
+        return Answer(self.store.query(query, limit=limit), self.store.statistics().generation, False)
 
     def close(self) -> None:
         pass

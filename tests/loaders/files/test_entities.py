@@ -279,7 +279,6 @@ def names_of(kg: KnowledgeGraph, *key: str) -> set[str]:
 
 def test_entities_follow_their_files(graph: tuple[KnowledgeGraph, Path]) -> None:
     kg, folder = graph
-    both = entity_graphs(kg)
     assert names_of(kg, "product", "saltqueue") == {"Salt Queue", "Salt-Queue"}
     assert not find_pending(kg)
     asserted = "GRAPH <https://w3id.org/quadcite/graph/prov> { ?graph a kg:AssertedGraph }"
@@ -293,17 +292,6 @@ def test_entities_follow_their_files(graph: tuple[KnowledgeGraph, Path]) -> None
     load(kg, "files", [str(folder)], prune=True)
     assert names_of(kg, "product", "saltqueue") == {"Salt Queue"}
     assert len(list(select(kg.store.query, f"SELECT ?g WHERE {{ GRAPH ?g {{ {edge} }} }}"))) == 1
-
-    (folder / "queue.md").write_text(QUEUE)
-    load(kg, "files", [str(folder)])
-    assert entity_graphs(kg) == both
-
-    (folder / "gateway.md").write_text("# Nothing\n\nnothing at all is here\n")
-    (folder / "queue.md").unlink()
-    load(kg, "files", [str(folder)], prune=True)
-    assert entity_graphs(kg) == {}
-    assert not find_pending(kg)
-    assert refresh(kg).files == 0
 
 
 @pytest.mark.long
@@ -341,39 +329,10 @@ def test_many_entities_of_a_removed_file_are_hidden_until_another_commit_removes
 
 
 @pytest.mark.long
-def test_a_changed_file_with_many_entities_is_extracted_again(
-    graph: tuple[KnowledgeGraph, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    kg, folder = graph
-    both = entity_graphs(kg)
-    monkeypatch.setattr("loaders.files.graph.entities._LARGE", 5)
-    (folder / "queue.md").write_text("# Log\n\nThe Salt-Queue is full.\n")
-    pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
-    assert kg.store.find_invalidated_graphs()
-    (folder / "queue.md").write_text(QUEUE)  # as it was extracted before
-    load(kg, "files", [str(folder)])
-    assert entity_graphs(kg) == both
-
-
-@pytest.mark.long
-def test_files_that_share_an_entity_with_several_names_are_removed_at_once(
+def test_extraction_that_is_paused_goes_on_where_it_was(
     graph: tuple[KnowledgeGraph, Path],
 ) -> None:
     kg, folder = graph
-    (folder / "third.md").write_text("# Log\n\nThe Salt Queue is full, and the Salt-Queue is off.\n")
-    load(kg, "files", [str(folder)])
-    (folder / "third.md").unlink()
-    (folder / "queue.md").unlink()
-    assert load(kg, "files", [str(folder)], prune=True).removed == 2
-    assert names_of(kg, "product", "saltqueue") == {"Salt Queue"}
-
-
-@pytest.mark.long
-def test_extraction_that_is_paused_goes_on_where_it_was_and_a_changed_text_begins_again(
-    graph: tuple[KnowledgeGraph, Path],
-) -> None:
-    kg, folder = graph
-    both = entity_graphs(kg)
     steps = 0
 
     def is_wanted() -> bool:
@@ -382,9 +341,6 @@ def test_extraction_that_is_paused_goes_on_where_it_was_and_a_changed_text_begin
         return steps % 3 == 0
 
     (folder / "queue.md").write_text(QUEUE + "\nMore.\n")
-    load(kg, "files", [str(folder)])
-    assert entity_graphs(kg) != both
-    (folder / "queue.md").write_text(QUEUE)
     pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
     calls = 0
     while not refresh(kg, is_paused=is_wanted).is_done:
@@ -392,15 +348,6 @@ def test_extraction_that_is_paused_goes_on_where_it_was_and_a_changed_text_begin
         assert INTERRUPTED.begun is not None
     assert calls > 1
     assert INTERRUPTED.begun is None
-    assert entity_graphs(kg) == both
-
-    (folder / "queue.md").write_text("# Queue\n\nThe Foam Cache is on.\n")
-    pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
-    assert not refresh(kg, is_paused=lambda: True).is_done
-    (folder / "queue.md").write_text(QUEUE)
-    pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
-    assert refresh(kg).is_done
-    assert entity_graphs(kg) == both
 
 
 @pytest.mark.long

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from loaders.files.graph.entities import find_pending, refresh
 from loaders.files.readers.markdown import read_markdown
 from loaders.sources import load
 from tests.conftest import opened
-from tests.loaders.files.folder_changes import graphs_of
 
 SHOWING = ("# Alarms of the Kelp Sorter\n\nOff.", "# Oil\n\nAsk **Kelp Sorter**.", "## Kelp Sorter\n\nOn.")
 USING = "# Rounds\n\n| night | work |\n| --- | --- |\n| one | Kelp Sorter is old |\n"
@@ -130,23 +128,3 @@ def test_settings_change_the_gazetteer(tmp_path: Path) -> None:
         with KnowledgeGraph.open(tmp_path / "data", settings) as kg:
             load(kg, "files", [str(folder)])
             assert ("using.md" in files_with_gazetteer(kg)) is is_found
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", range(3))
-def test_graph_is_that_of_a_fresh_load_after_any_order_of_changes(tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
-    texts = [*SHOWING, USING, USING.replace("night", "noon"), OTHER, "# Kelp\n\nThe **Kelp Sorter** of Kelp Sorters."]
-    folder = write(tmp_path / "notes")
-    with opened(tmp_path / "data") as kg:
-        for _ in range(10):
-            for _ in range(chance.randrange(1, 4)):
-                path = folder / f"{chance.choice('abcdefgh')}.md"
-                if path.exists() and chance.random() < 0.3:
-                    path.unlink()
-                else:
-                    path.write_text(chance.choice(texts))
-            load(kg, "files", [str(folder)], prune=True)
-        with opened(tmp_path / "fresh") as fresh:
-            load(fresh, "files", [str(folder)])
-            assert graphs_of(kg.store) == graphs_of(fresh.store)

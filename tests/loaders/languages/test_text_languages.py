@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -266,18 +265,6 @@ def test_language_of_a_heading_stays_when_a_section_below_it_changes(kg: Knowled
     put(kg, (graph, below))
     assert languages(kg) == expected
     assert len(expected) == 2
-
-
-def test_languages_are_equal_in_any_order_of_loading(kg: KnowledgeGraph) -> None:
-    records = [section(str(number), ENGLISH if number % 3 else PORTUGUESE * 2) for number in range(6)]
-    put(kg, *records)
-    expected = languages(kg)
-    shuffled = random.Random(1).sample(records, len(records))
-    put(kg, *((graph, []) for graph, _ in records))
-    assert languages(kg) == {}
-    for record in shuffled:
-        put(kg, record)
-    assert languages(kg) == expected
 
 
 def test_no_section_of_a_real_code_is_taken_for_another_language(kg: KnowledgeGraph, shared: Path) -> None:

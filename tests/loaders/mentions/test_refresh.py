@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.knowledge_graph import KnowledgeGraph
@@ -19,10 +17,8 @@ from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
-from loaders.mentions.graph import refresh as refreshing
 from loaders.mentions.graph.refresh import MentionReport, mention_graph, refresh
 from loaders.mentions.graph.text_units import find_units_with, may_contain
-from tests.examples import dear
 
 MENTIONS = """
 SELECT ?mention ?graph ?unit ?concept ?start ?end ?kind ?text WHERE {
@@ -132,16 +128,6 @@ def test_a_concept_of_another_wikibase_has_its_whole_iri_as_key(kg: KnowledgeGra
     }
 
 
-def test_nothing_is_done_twice(kg: KnowledgeGraph) -> None:
-    put_text(kg, "act", "Solar energy.")
-    put_concept(kg, "Q1", "solar energy")
-    refresh(kg)
-    generation = kg.store.statistics().generation
-    assert refresh(kg).graphs == 0
-    assert refresh(kg, full=True).quads_added == 0
-    assert kg.store.statistics().generation == generation
-
-
 def test_a_store_without_concepts_is_left_alone(kg: KnowledgeGraph) -> None:
     put_text(kg, "act", "Solar energy.")
     assert replace(refresh(kg), seconds=0.0) == MentionReport()
@@ -181,19 +167,6 @@ def test_a_name_that_is_none_costs_no_search_and_stops_none(kg: KnowledgeGraph, 
     put_concept(kg, "Q2", "tide", alias=name, language=language)
     assert refresh(kg).text_units == 0
     assert words(kg) == [("act#p=0", "Q1", "Wind power")]
-
-
-def test_mentions_go_with_their_text_and_with_their_concept(kg: KnowledgeGraph) -> None:
-    put_text(kg, "act", "Solar energy and tides.")
-    put_text(kg, "law", "Tides.")
-    put_concept(kg, "Q1", "solar energy")
-    put_concept(kg, "Q2", "tide")
-    refresh(kg)
-    put_text(kg, "law")
-    put_concept(kg, "Q1", None)
-    refresh(kg)
-    assert words(kg) == [("act#p=0", "Q2", "tides")]
-    assert mention_graph(mint("graph", "src", "climate", "law")) not in kg.store.graphs()
 
 
 def nested(kg: KnowledgeGraph) -> list[tuple[str, str]]:
@@ -288,42 +261,6 @@ def test_names_that_are_not_searched_for_are_told_once(kg: KnowledgeGraph, caplo
     assert refresh(kg).unfit == ["'x' of cpr://concept/Q1 is one character"]
     assert "'x' of cpr://concept/Q1" in caplog.text
     assert refresh(kg).unfit == []
-
-
-NAMES = ("tide", "tidal power", "power", "bio-fuel", "CO2", "GHG")
-CONCEPTS = st.dictionaries(st.sampled_from(["Q1", "Q2", "Q3"]), st.sampled_from([None, *NAMES]), min_size=1)
-TEXTS = st.dictionaries(
-    st.sampled_from(["act", "law"]),
-    st.lists(
-        st.sampled_from(["Tides.", "Tidal-power, CO₂", "Biofuel and bio-\nfuels", "GHG powers", "None"]), max_size=3
-    ),
-)
-
-
-@settings(max_examples=dear(15), suppress_health_check=list(HealthCheck))
-@given(
-    st.lists(st.tuples(TEXTS, st.sampled_from(["en", None]), CONCEPTS), min_size=1, max_size=4),
-    st.sampled_from([0, 1, 4]),
-)
-def test_step_by_step_gives_what_searching_everything_gives(
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    steps: list[tuple[dict[str, list[str]], str | None, dict[str, str | None]]],
-    few: int,
-) -> None:
-    monkeypatch.setattr(refreshing, "_FEW", few)  # 0: always graph by graph
-    kg = opened(tmp_path_factory.mktemp("steps") / "data")
-    for texts, language, concepts in steps:
-        for slug, units in texts.items():
-            put_text(kg, slug, *units, language=language)
-        for qid, name in concepts.items():
-            put_concept(kg, qid, name)
-        refresh(kg)
-    found = words(kg), nested(kg)
-    report = refresh(kg, full=True)
-    assert (report.quads_added, report.quads_removed) == (0, 0)
-    assert (words(kg), nested(kg)) == found
-    kg.store.close()
 
 
 @pytest.mark.parametrize(

@@ -66,20 +66,6 @@ def test_uncertain_citation_is_a_claim_and_no_edge(open_graph: Callable[..., Kno
     assert len(claims) == 1
 
 
-def test_citations_change_and_go_with_their_text(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
-    kg = open_graph()
-    path = write_policy(tmp_path, "streams", "It follows the Clear Streams Act of 1974.")
-    load(kg, "climate", [path])
-    assert load(kg, "climate", [path]).quads_added == 0
-    write_policy(tmp_path, "streams", "It follows the Paris Agreement.")
-    load(kg, "climate", [path])
-    assert (cited(kg, ACT), len(cited(kg, TREATY))) == ([], 1)
-    assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{ACT.value}> ?p ?o }}")
-    write_policy(tmp_path, "streams", "It follows nothing.")
-    load(kg, "climate", [path])
-    assert citing_graphs(kg) == set()
-
-
 def test_removed_record_leaves_no_citation(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
     kg = open_graph()
     folder = tmp_path / "policies"
@@ -112,17 +98,6 @@ def test_family_is_cited_in_either_order_of_loading(
     assert cited(kg, mint("family", "family-harbour")) == [("SpeechChunk", "Quillpoint Mossgrove Accord")]
 
 
-def test_renamed_family_is_searched_for_again(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
-    kg = open_graph()
-    speech = write_speech(tmp_path, "Accord", "Senator FENWRIGHT: We kept the Quillpoint Mossgrove Accord.")
-    load(kg, "hansard", [speech])
-    path = write_policy(tmp_path, "harbour", "A plan.", iso="AUS", family="Quillpoint Mossgrove Accord")
-    load(kg, "climate", [path])
-    write_policy(tmp_path, "harbour", "A new plan.", iso="AUS", family="Quillpoint Fernbrook Accord")
-    load(kg, "climate", [path])
-    assert cited(kg, mint("family", "family-harbour")) == []
-
-
 def test_only_texts_with_the_title_of_a_later_family_are_searched_again(
     open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,33 +121,6 @@ def test_only_texts_with_the_title_of_a_later_family_are_searched_again(
     assert searched == [2]
     assert len(cited(kg, mint("family", "family-d"))) == 1
     assert len(cited(kg, mint("family", "first"))) == 1
-
-
-@pytest.mark.parametrize("damaged", [None, "not a database"])
-def test_store_without_known_families_is_searched_at_the_next_load(
-    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, damaged: str | None
-) -> None:
-    kg = open_graph()
-    load(kg, "climate", [write_policy(tmp_path, "streams", "It follows the Paris Agreement.")])
-    for graph in [NamedNode(name) for name in citing_graphs(kg)]:
-        kg.store.commit({graph: ()})
-    path = kg.settings.directory.derivations
-    path.unlink()
-    if damaged is not None:
-        path.write_text(damaged, "utf-8")
-    load(kg, "climate", [write_policy(tmp_path, "ponds", "It has no reason.")])
-    assert len(citing_graphs(kg)) == 1
-
-
-def test_family_without_texts_is_cited_after_the_known_families_were_lost(
-    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
-) -> None:
-    kg = open_graph()
-    load(kg, "climate", [write_policy(tmp_path, "harbour", "", iso="AUS", family="Quillpoint Mossgrove Accord")])
-    assert not select(kg.store.query, "SELECT ?unit WHERE { ?unit schema:text ?text }")
-    kg.settings.directory.derivations.unlink()
-    load(kg, "hansard", [write_speech(tmp_path, "A", "Senator FENWRIGHT: We kept the Quillpoint Mossgrove Accord.")])
-    assert cited(kg, mint("family", "family-harbour")) == [("SpeechChunk", "Quillpoint Mossgrove Accord")]
 
 
 def test_edge_is_explained_by_its_claim(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:

@@ -60,60 +60,11 @@ def test_document_and_family_are_their_law_in_any_order_of_loading(
     assert links(kg) == BOTH
 
 
-def test_removed_policy_leaves_no_link(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
-    kg = open_graph()
-    folder = tmp_path / "policies"
-    folder.mkdir()
-    path = write_act(folder)
-    write_policy(folder, "ponds", "It has no reason.")
-    load(kg, "climate", [str(folder)])
-    load(kg, "hansard", [write_speech(tmp_path, "Streams", SPEECH)])
-    assert links(kg) == BOTH
-    Path(path).unlink()
-    load(kg, "climate", [str(folder)], prune=True)
-    assert (links(kg), claimed(kg)) == (set(), set())
-    assert not kg.store.graph(mint("graph", "ref", "family", "family-streams"))
-    assert count_citing(kg, LAW) == 1
-
-
 def test_policy_that_nothing_cites_makes_no_law(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
     kg = open_graph()
     load(kg, "climate", [write_act(tmp_path)])
     assert (links(kg), claimed(kg)) == (set(), set())
     assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{LAW.value}> ?p ?o }}")
-
-
-def test_link_ends_with_the_last_text_that_cites_the_law(
-    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
-) -> None:
-    kg = open_graph()
-    folder = tmp_path / "speeches"
-    folder.mkdir()
-    path = write_speech(folder, "Streams", SPEECH)
-    write_speech(folder, "Reef", "I praise the reef.")
-    load(kg, "hansard", [str(folder)])
-    load(kg, "climate", [write_act(tmp_path)])
-    load(kg, "zoning", [write_code(tmp_path, "A ditch complies with the federal Clear Streams Act of 1974.")])
-    assert links(kg) == BOTH
-    load(kg, "zoning", [write_code(tmp_path, "A ditch is clear.")])
-    assert links(kg) == BOTH
-    Path(path).unlink()
-    load(kg, "hansard", [str(folder)], prune=True)
-    assert (links(kg), claimed(kg)) == (set(), set())
-    assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{LAW.value}> ?p ?o }}")
-    load(kg, "zoning", [write_code(tmp_path, "A ditch complies with the federal Clear Streams Act of 1974.")])
-    assert links(kg) == BOTH
-    load(kg, "zoning", [write_code(tmp_path, "A ditch is clear.")])
-    assert (links(kg), claimed(kg)) == (set(), set())
-
-
-def test_renamed_policy_is_no_longer_its_law(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
-    kg = open_graph()
-    load(kg, "hansard", [write_speech(tmp_path, "Streams", SPEECH)])
-    load(kg, "climate", [write_act(tmp_path)])
-    assert links(kg) == BOTH
-    load(kg, "climate", [write_act(tmp_path, title="Plan for Clear Streams")])
-    assert (links(kg), claimed(kg)) == (set(), set())
 
 
 @pytest.mark.parametrize(
@@ -222,20 +173,6 @@ def test_link_is_explained_by_rule_run_and_premises(open_graph: Callable[..., Kn
         assert any(f'{subject} dcterms:title "{TITLE}"' in premise for premise in claim.premises)
         assert any(f"{LAW} kg:jurisdiction {mint('place', 'USA')}" in premise for premise in claim.premises)
         assert "graph/src/climate/streams" in str(found)
-
-
-def test_store_of_an_earlier_version_is_linked_at_the_next_load(
-    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
-) -> None:
-    kg = open_graph()
-    load(kg, "climate", [write_act(tmp_path)])
-    load(kg, "hansard", [write_speech(tmp_path, "Streams", SPEECH)])
-    for graph in claimed(kg):
-        kg.store.commit({NamedNode(graph): (), NamedNode(graph.replace("/ext/", "/der/promote/")): ()})
-    assert links(kg) == set()
-    kg.settings.directory.derivations.unlink()
-    load(kg, "climate", [write_policy(tmp_path, "ponds", "It has no reason.")])
-    assert links(kg) == BOTH
 
 
 def test_document_does_not_cite_the_law_that_it_is(open_graph: Callable[..., KnowledgeGraph], tmp_path: Path) -> None:
