@@ -20,7 +20,7 @@ from kg.actors import ADMIN, WRITE, Actor
 from kg.errors import ConflictError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
-from kg.provenance.property_names import NAMES, infer_all_properties
+from kg.provenance.shipped import NAMES, infer_all_properties
 from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.property_names import find_property, load_property_labels
 from kg.retrieval.reader import Reader
@@ -214,7 +214,7 @@ def test_people_add_to_a_property_and_cannot_displace_it(graph: KnowledgeGraph) 
 def test_a_store_of_an_earlier_version_keeps_each_triple_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written = Quad(WD.P20, RDFS.label, Literal("place of death", language="en"), NOTES)
     with monkeypatch.context() as before:
-        before.setattr("kg.provenance.property_names.load_properties", dict)
+        before.setattr("kg.wikidata_properties.load_properties", dict)
         with open_graph(tmp_path) as kg:
             assert not kg.store.graph(PROPERTIES_GRAPH)
             UserGraphs(kg).put(NOTES, [written.triple], ADA)

@@ -7,15 +7,15 @@ earlier versions stored by their names (`kg.provenance.source_paths`)::
     <graph/tbox>       classes, properties, alignments; <graph/tbox> owl:versionInfo "{version}+sha256.{hash of files}"
     <graph/ref/vocab>  the code lists, with the labels of their codes
     <graph/shapes>     the SHACL shapes
-    <graph/inf/wikidata-properties>  the names of properties of Wikidata (`kg.provenance.property_names`)
+    <graph/inf/wikidata-properties>  properties of Wikidata (`kg.wikidata_properties`), each until a source describes it
 
-A triple is in one of them only, and blank nodes become IRIs (`kg.store.skolem`). ``graph/prov`` records the files with
-their hashes and versions. None of these graphs is content (`UNCOUNTED_GRAPHS`).
+A triple is in one graph only, also if a source states it, and blank nodes become IRIs (`kg.store.skolem`).
+``graph/prov`` records the files with their hashes and versions. None of these graphs is content (`UNCOUNTED_GRAPHS`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,9 +37,8 @@ from kg.provenance.load_records import (
     build_rule_quads,
     find_stored_paths,
 )
-from kg.provenance.property_names import NAMES, find_affected_properties, infer_all_properties
 from kg.provenance.source_paths import SourcePaths
-from kg.provenance.superclasses import SUPERCLASS, find_affected_superclasses, infer_all
+from kg.provenance.superclasses import SUPERCLASS, find_affected_superclasses, infer_all, is_premise
 from kg.provenance.topics import ABOUT, find_affected_topics, infer_all_topics
 from kg.sparql.terms import bind
 from kg.store.difference import Delta, canonical_statements, content_sha256
@@ -55,11 +54,14 @@ from kg.vocabulary import (
     PROPERTIES_GRAPH,
     PROV,
     PROV_GRAPH,
+    RDF,
     SHAPES_GRAPH,
     SHIPPED_GRAPHS,
     SKOS,
     SUPERCLASS_GRAPH,
     TBOX_GRAPH,
+    WD,
+    WIKIBASE,
     mint,
     sha256,
 )
@@ -100,6 +102,72 @@ class Inference:
             return None
         removed, added = (canonical_statements(self.graph, quads) for quads in (superfluous, missing))
         return Delta(self.graph, removed, added, "" if hashes else None)
+
+
+NAMES: Final = Rule(
+    "wikidata-properties", "1", "a property of Wikidata that no source describes has the names that ship with Quadcite"
+)
+
+_SUBJECT: Final = f"<{WD.iri}P"
+"""Start of the statements about properties of Wikidata."""
+_IS_PROPERTY: Final = f" {RDF.type} {WIKIBASE.Property}"
+
+
+def find_affected_properties(
+    store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch
+) -> tuple[set[Quad], set[Quad]]:
+    """Find the shipped quads before and after `deltas`, which are not written yet, of the properties they describe."""
+    held: set[Quad] = set()
+    wanted: set[Quad] = set()
+    for name, (come, gone) in _find_property_changes(deltas).items():
+        node = NamedNode(name[1:-1])
+        wanted |= _build_property(store, node, come, gone)
+        held.update(store.quads_for_pattern(node, None, None, PROPERTIES_GRAPH))
+    return held, wanted
+
+
+def infer_all_properties(store: pyoxigraph.Store) -> Iterator[Quad]:
+    """Yield the content of `PROPERTIES_GRAPH` for the whole store."""
+    for each in wikidata_properties.load_properties().values():
+        if any(quad.graph_name != PROPERTIES_GRAPH for quad in store.quads_for_pattern(each.node, None, None, None)):
+            yield from _build_property(store, each.node, (), ())
+        else:
+            yield from (Quad(each.node, predicate, value, PROPERTIES_GRAPH) for predicate, value in each.describe())
+
+
+Changes = Collection[tuple[NamedNode, str]]
+"""Statements about one property that are added or removed, each with its graph."""
+
+
+def _find_property_changes(deltas: Sequence[Delta]) -> Mapping[str, tuple[Changes, Changes]]:
+    """Find the statements about known properties that other graphs gain and lose, by the name of the property."""
+    found: dict[str, tuple[set[tuple[NamedNode, str]], set[tuple[NamedNode, str]]]] = {}
+    for delta in deltas:
+        if delta.graph in (PROPERTIES_GRAPH, PROV_GRAPH):
+            continue
+        for side, lines in enumerate((delta.added, delta.removed)):
+            for line in lines:
+                if line.startswith(_SUBJECT):
+                    name = line[: line.index(" ")]
+                    if name[len(_SUBJECT) - 1 : -1] in wikidata_properties.load_properties():
+                        found.setdefault(name, (set(), set()))[side].add((delta.graph, line))
+    return found
+
+
+def _build_property(store: pyoxigraph.Store, node: NamedNode, come: Changes, gone: Changes) -> set[Quad]:
+    """Build the shipped description of a property, without what other graphs have after the changes."""
+    elsewhere = set(come)
+    for quad in store.quads_for_pattern(node, None, None, None):
+        graph = quad.graph_name
+        if isinstance(graph, NamedNode) and graph not in (PROPERTIES_GRAPH, PROV_GRAPH):
+            elsewhere.add((graph, str(quad.triple)))
+    elsewhere -= set(gone)
+    if any(is_premise(graph) for graph, line in elsewhere if line.endswith(_IS_PROPERTY)):
+        return set()
+    said = wikidata_properties.load_properties()[node.value.removeprefix(WD.iri)].describe()
+    quads = [Quad(node, predicate, value, PROPERTIES_GRAPH) for predicate, value in said]
+    lines = {line for _, line in elsewhere}
+    return {quad for quad in quads if str(quad.triple) not in lines}
 
 
 INFERENCES: Final = {
