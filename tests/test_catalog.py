@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyoxigraph
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
@@ -24,8 +25,10 @@ from kg.provenance.catalog import FAMILIES, build_catalog, find_source
 from kg.provenance.explanation import explain_iri, explain_triple
 from kg.provenance.load_records import CORRECTION, Agent, RecordOrigin, RowsOf, Run, SourceFile
 from kg.provenance.shipped import INFERENCES
+from kg.shacl.data_graph import DataGraph
 from kg.store.protocol import select, term_text
 from kg.tools.catalog.resources import list_resources
+from kg.tools.shacl.background_validation import load_dataset_shapes
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import CATALOG_GRAPH, RDF, SOURCED, UNCOUNTED_GRAPHS, VOID, mint, sha256
 from loaders.sources import load
@@ -175,6 +178,9 @@ def test_a_copy_of_the_data_has_the_catalog_and_an_old_store_gets_one(tmp_path: 
         kg.store.update("DELETE WHERE { GRAPH <https://w3id.org/quadcite/graph/tbox> { ?s owl:versionInfo ?o } }")
     with open_graph(tmp_path / "restored") as kg:
         assert {(row["dataset"], row["records"], row["triples"], row["hash"]) for row in rows(kg)} == before
+        with kg.store.snapshot() as snapshot:
+            found = load_dataset_shapes().validate(DataGraph.from_store(pyoxigraph.Store.read_only(str(snapshot.path))))
+        assert not [each for each in found if each.focus == CATALOG_GRAPH]
 
 
 @pytest.mark.long

@@ -54,7 +54,7 @@ FAMILIES: Final = {
 }
 """The families of graphs whose quads are counted, by the start of their names."""
 
-CATALOG: Final = Rule("catalog", "1", "a dataset has the records that were read from its source")
+CATALOG: Final = Rule("catalog", "2", "a dataset has the records that were read from its source")
 
 MEANINGS: Final = {
     DCAT.Dataset: "A source that a loader has read: a file, a URL, or a person who sends entries with a tool.",
@@ -303,15 +303,21 @@ class _Commit:
 
     def _find_dataset_of(self, snapshot: NamedNode, domain: str) -> NamedNode | None:
         start = f"{_DATASETS}{domain}/"
-        for quad in self._store.quads_for_pattern(None, PROV.wasDerivedFrom, snapshot, CATALOG_GRAPH):
-            if isinstance(quad.subject, NamedNode) and quad.subject.value.startswith(start):
-                return quad.subject
+        held = self._store.quads_for_pattern(None, PROV.wasDerivedFrom, snapshot, CATALOG_GRAPH)
+        described = {quad.subject for quad in held if isinstance(quad.subject, NamedNode)}
+        described = {dataset for dataset in described if dataset.value.startswith(start)}
         said, sources = self._get_said(snapshot, KG.location), self._get_said(snapshot, PROV.specializationOf)
-        if not said or not sources:
+        own = [NamedNode(start + source.removeprefix(_SOURCES)) for source in sources]
+        # The dataset of a file has the snapshots of all files that its records are in.
+        if found := described.intersection(own):
+            return min(found, key=str)
+        name = find_source(said[0]) if said and own else None
+        if name is not None and name == said[0]:
+            dataset = own[0]
+        elif described:
+            return min(described, key=str)
+        elif name is None:
             return None
-        name = find_source(said[0])
-        if name == said[0]:
-            dataset = NamedNode(start + sources[0].removeprefix(_SOURCES))
         else:
             dataset = self._find_titled(name, start) or mint("dataset", domain, name)
         self._titles.setdefault(dataset, name_source(name))
