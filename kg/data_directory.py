@@ -60,7 +60,7 @@ class DataDirectory:
     source_paths = Entry("source-paths.txt", "the paths of loaded files, for the next load", "content")
     format = Entry("format.json", "the version of the data directory", "content", version=1)
 
-    derivations = Entry("derivations.sqlite", "the inputs and outputs of derivations", "state", "the next load")
+    derivations = Entry("derivations.sqlite", "the inputs and outputs of derivations", "state", "the next load", 1)
     left_out_files = Entry("files/left_out.json", "near-duplicates without a graph", "state", "the next load of files")
     backups = Entry("backups.jsonl", "the places of backups", "state")
 

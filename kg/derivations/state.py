@@ -25,8 +25,9 @@ from kg.errors import StoreError
 
 log = logging.getLogger(__name__)
 
+_FORMAT: Final = DataDirectory.derivations.version
 _DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, None))
-"""Error codes. Python gives none to a text that is not UTF-8."""
+"""Error codes. There is none for a text that is not UTF-8, and for another format."""
 _UNWRITABLE: Final = frozenset((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY))
 _WAIT_S: Final = 60.0
 _TABLES: Final = """
@@ -78,7 +79,9 @@ class Finished:
 
 
 class State:
-    """The open file. If it is damaged it is removed, so that everything is due; StoreError if that is found in use.
+    """The open file. If it is damaged, or another version of Quadcite wrote it in another format, it is removed.
+
+    Everything is due then. StoreError if damage is found in use.
 
     Where it is not there and cannot be written, nothing is known, and nothing that is recorded remains.
     """
@@ -94,7 +97,7 @@ class State:
         try:
             self._database = self._open(self._path)
         except sqlite3.DatabaseError as error:
-            is_unwritable = error.sqlite_errorcode & 0xFF in _UNWRITABLE
+            is_unwritable = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _UNWRITABLE
             if is_unwritable:
                 log.warning("%s cannot be opened, so everything derived counts as unknown: %s", self._path, error)
             else:
@@ -104,7 +107,12 @@ class State:
     def _open(self, path: Path | str) -> sqlite3.Connection:
         database = sqlite3.connect(path, isolation_level=None, timeout=_WAIT_S)
         try:
+            [[version]] = database.execute("PRAGMA user_version")
+            if version not in (0, _FORMAT):
+                raise sqlite3.DatabaseError(f"its format is {version}, and this version writes {_FORMAT}")
             database.executescript(_TABLES)
+            if not version:
+                database.execute(f"PRAGMA user_version = {_FORMAT}")
         except sqlite3.DatabaseError:
             database.close()
             raise
@@ -113,7 +121,7 @@ class State:
     def _remove_damaged(self, error: sqlite3.DatabaseError) -> None:
         if getattr(error, "sqlite_errorcode", None) not in _DAMAGED:
             raise StoreError(f"{self._path} cannot be used: {error}.") from error
-        log.warning("%s is damaged and is removed: everything derived is computed again.", self._path)
+        log.warning("%s is removed, and everything derived is computed again: %s.", self._path, error)
         self._path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:

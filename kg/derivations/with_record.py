@@ -112,6 +112,7 @@ class Steps:
             if name is None or not step.follows_graphs or only not in (None, name):
                 continue
             due = sorted(self._due[name], key=str)
+            before = outcome.graphs
             following = [each for each in self._steps[position:] if each.follows_graphs]
             for batch in read_batches(self._store, due):
                 made: dict[NamedNode, Sequence[Quad]] = dict(batch)
@@ -121,7 +122,7 @@ class Steps:
                 self.record(batch.keys(), following)
                 outcome.graphs += len(batch)
                 if on_progress is not None:
-                    on_progress(outcome.graphs, len(due), f"deriving {name}")
+                    on_progress(outcome.graphs - before, len(due), f"deriving {name}")
 
     def find_differing(self, name: str, sample: Sequence[NamedNode]) -> list[NamedNode]:
         """Compute the outputs of a derivation for these graphs again, and find those that the store has otherwise."""

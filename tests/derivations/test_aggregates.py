@@ -7,6 +7,7 @@ import multiprocessing
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -115,6 +116,15 @@ def test_a_value_that_is_not_of_this_store_is_not_believed(
     kg.memory.drop("measurements")
     assert get_schema(kg).generation == kg.store.statistics().generation
     assert DatasetChecks(kg).check().checked.startswith("the whole store")
+    assert count_due(kg) == {name: {} for name in NAMES}
+
+
+def test_a_state_in_the_format_of_another_version_costs_one_more_count(kg: KnowledgeGraph) -> None:
+    derive(kg)
+    with closing(sqlite3.connect(kg.settings.directory.derivations)) as database:
+        database.executescript("ALTER TABLE derivations ADD COLUMN later TEXT; PRAGMA user_version = 99")
+    assert count_due(kg) == {name: {"never derived": 1} for name in NAMES}
+    derive(kg)
     assert count_due(kg) == {name: {} for name in NAMES}
 
 
