@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Final
 
-from pyoxigraph import Literal, NamedNode, Quad
+from pyoxigraph import NamedNode, Quad
 
 from kg.derivations import protocol as derivations
 from kg.derivations.with_record import Graphs, Steps, WithRecord
@@ -24,7 +24,7 @@ from kg.ingestion import Outcome
 from kg.interruption import sweep_temporary_folders
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import findings, load_records, permissions, promotion
-from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceFile
+from kg.provenance.load_records import Agent, RecordOrigin, Run
 from kg.provenance.record_age import Age, find_age, load_ages
 from kg.provenance.source_paths import SourcePaths
 from kg.search import index_sync
@@ -35,7 +35,7 @@ from kg.store.difference import content_sha256
 from kg.store.ownership import is_shared_graph, is_user_graph
 from kg.store.protocol import Commit, GraphChange, Patch, Store
 from kg.text import list_first, name_or_quote, quoted, to_single_line
-from kg.vocabulary import KG, SOURCED, mint, parts_of
+from kg.vocabulary import SOURCED, mint, parts_of
 from loaders.batches import Batch, collect_rarely, split, switch_often
 from loaders.citations.graph.refresh import Citations
 from loaders.indexed_facts import find_derived, find_facts
@@ -46,7 +46,6 @@ from loaders.model import (
     Notice,
     Origin,
     Rejection,
-    Snapshot,
     SourceDocument,
     SourceGraph,
     Withdrawal,
@@ -56,7 +55,7 @@ from loaders.model import (
 from loaders.quarantine import Quarantine
 from loaders.readers import excerpts
 from loaders.readers.locations import Fetch, File, Located, Unread, find_files, find_in_folder
-from loaders.record_identities import Identities, display_name, location_text
+from loaders.record_identities import Identities, build_origin, build_source_file, display_name, location_text
 from loaders.with_record import LANGUAGES
 
 log = logging.getLogger(__name__)
@@ -191,7 +190,7 @@ class Loading:
             located = located.refuse(loader.refuse)
             self.located = located
         self.report = LoadReport(loader.name or loader.domain, warnings=list(located.warnings), unread=located.other)
-        sources = [_source_file(file.snapshot) for file in located.files]
+        sources = [build_source_file(file.snapshot) for file in located.files]
         given = {name: load_records.name_source(value) for name, value in loader.config.items()}
         self.prov_run: Final = Run(loader.agent, {"source": loader.domain, **given, **(config or {})}, sources)
         self.quarantine = Quarantine(kg.settings.directory.quarantine, self.loader.domain, self.loader.cut)
@@ -634,10 +633,10 @@ class Loading:
 
     def commit_batch(self, batch: Batch, shared: dict[NamedNode, Sequence[Quad]]) -> Commit:
         """Commit the records of a batch and their shared graphs."""
-        records = {graph: _record_origin(document, self.author) for graph, document in batch.documents.items()}
+        records = {graph: build_origin(document, self.author) for graph, document in batch.documents.items()}
         for document in batch.documents.values():
             for graph in document.shared.keys() & shared.keys():
-                records.setdefault(graph, _record_origin(document, self.author, rows=False))
+                records.setdefault(graph, build_origin(document, self.author, rows=False))
         return self.commit_graphs({**shared, **batch.candidates}, records)
 
     def commit_graphs(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> Commit:
@@ -758,28 +757,6 @@ def _bundled_gate() -> RecordGate:
     return RecordGate()
 
 
-def _record_origin(document: SourceDocument | SourceGraph, author: str | None, *, rows: bool = True) -> RecordOrigin:
-    return RecordOrigin(
-        document.source_sha256,
-        [RowsOf(_source_file(origin.snapshot), origin.rows if rows else ()) for origin in document.origins],
-        said=_describe_document(document) if rows and isinstance(document, SourceDocument) else (),
-        author=author,
-    )
-
-
-def _describe_document(document: SourceDocument) -> list[tuple[NamedNode, Literal]]:
-    counts = [f"{kind}: {count}" for kind, count in sorted(document.redacted.items())]
-    counts = ["off"] if document.keeps_secrets else counts
-    return [*document.said, *((KG.redacted, Literal(count)) for count in counts)]
-
-
 def _estimate_quads(document: SourceDocument | SourceGraph) -> int:
     own = document.properties if isinstance(document, SourceDocument) else document.quads
     return len(own) + 7 * len(document.units)
-
-
-@lru_cache(maxsize=1_024)
-def _source_file(snapshot: Snapshot) -> SourceFile:
-    return SourceFile(
-        snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by, snapshot.left
-    )

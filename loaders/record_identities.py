@@ -1,20 +1,21 @@
-"""Identity of records: the resources that a record describes, and the other records that describe them already."""
+"""Identity and origin of records: the resources that one describes, other records that describe them, and its files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Final
 
-from pyoxigraph import NamedNode
+from pyoxigraph import Literal, NamedNode
 
 from kg.provenance import load_records
-from kg.provenance.load_records import format_rows
+from kg.provenance.load_records import RecordOrigin, RowsOf, SourceFile, format_rows
 from kg.provenance.source_paths import SourcePaths
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
 from kg.store.protocol import Store, select
-from kg.vocabulary import BASE, SUPERCLASS_GRAPH
-from loaders.model import Rejection, SourceDocument, SourceGraph, graph_name
+from kg.vocabulary import BASE, KG, SUPERCLASS_GRAPH
+from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_name
 
 HOMES: Final = """
 SELECT DISTINCT ?thing ?graph WHERE {
@@ -104,3 +105,27 @@ def location_text(document: SourceDocument | SourceGraph | Rejection) -> str:
         for origin in document.origins
     ]
     return " and ".join(places) or "an unknown location"
+
+
+def build_origin(document: SourceDocument | SourceGraph, author: str | None, *, rows: bool = True) -> RecordOrigin:
+    """Build the origin of a record in provenance, with `rows` of its sources."""
+    return RecordOrigin(
+        document.source_sha256,
+        [RowsOf(build_source_file(origin.snapshot), origin.rows if rows else ()) for origin in document.origins],
+        said=_describe_document(document) if rows and isinstance(document, SourceDocument) else (),
+        author=author,
+    )
+
+
+def _describe_document(document: SourceDocument) -> list[tuple[NamedNode, Literal]]:
+    counts = [f"{kind}: {count}" for kind, count in sorted(document.redacted.items())]
+    counts = ["off"] if document.keeps_secrets else counts
+    return [*document.said, *((KG.redacted, Literal(count)) for count in counts)]
+
+
+@lru_cache(maxsize=1_024)
+def build_source_file(snapshot: Snapshot) -> SourceFile:
+    """Build the description of a file in provenance."""
+    return SourceFile(
+        snapshot.sha256, snapshot.source, snapshot.revision, snapshot.read_at, snapshot.sent_by, snapshot.left
+    )
