@@ -22,17 +22,15 @@ Record = tuple[Any, ...]
 """What was drawn for a record; `Domain.write` knows the order."""
 Records = Mapping[str, Record]
 
-TITLES: Final = ("Fictional Tidal Power Act", "Kiln Emissions Levy Law", "Clear Streams Act 1974")
+TITLES: Final = ("Fictional Tidal Power Act", "Clear Streams Act 1974")
 PEOPLE: Final = ("Tobias Fennimore", "Marigold Quill")
 NAMES: Final = ("tide", "tidal power", "kiln", "Renewable Energy", "Tobias Fennimore")
-GUID: Final = "$00000000-0000-4000-8000-000000000001"
 SENTENCES: Final = (
-    "The tides turn the wheels of the Fictional Tidal Power Act.",
-    "A kiln burns lime under 42 U.S.C. § 7401; see the Kiln Emissions Levy Law and the Paris Agreement.",
+    "The tides turn the wheels of the Fictional Tidal Power Act, and we praise the US Clear Streams Act 1974.",
+    "A kiln burns lime under 42 U.S.C. § 7401, the Paris Agreement and the US Clear Streams Act 1974.",
     "Renewable Energy (RE) pays for tidal power. RE is part of the plan of Upper Feign.",
     "Tobias Fennimore visited the Harbour Board of Upper Feign with Marigold Quill.",
     "La marée fait tourner les roues du moulin, et la commune paie les travaux de la digue.",
-    "We praise the US Clear Streams Act 1974.",
 )
 DISTRICTS: Final = "The town is divided into these districts: R-40 Residence District; VC Village Center District."
 
@@ -143,7 +141,7 @@ DOMAINS: Final = {
     "climate": Domain(
         "climate",
         ("a", "be"),
-        st.tuples(st.sampled_from(TITLES), st.sampled_from(("BRA", "USA")), st.sampled_from(("en", None)), _texts),
+        st.tuples(st.sampled_from(TITLES), st.just("USA"), st.sampled_from(("en", None)), _texts),
         _write_documents,
         ("see", ("Fictional Register", "BRA", "en", ("Nothing.",))),
     ),

@@ -17,7 +17,6 @@ from kg.errors import ModelError, StoreError
 from kg.integrity.compaction import compact
 from kg.integrity.doctor import inspect_closed
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.settings import Settings
 from kg.store.protocol import named_node, select, term_text
 from kg.tools.claims.review import list_claims, review_claim
 from kg.vocabulary import DERIVED, ENTITIES, FOAF, KG, OA, RDF, SKOS, mint
@@ -43,6 +42,7 @@ from loaders.files.graph.entity_links import _score as score_pairs
 from loaders.mentions.label_variants import Label
 from loaders.mentions.matcher import Matcher
 from loaders.sources import build_loader, load
+from tests.conftest import opened
 from tests.loaders.files.golden_pages import read_pages, score_pages
 
 GATEWAY = """# Tide Gateway
@@ -252,14 +252,13 @@ def test_missing_pipeline_is_named_with_those_that_are_installed() -> None:
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Iterator[tuple[KnowledgeGraph, Path]]:
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "gateway.md").write_text(GATEWAY.replace("It uses", "The Tide Gateway uses"))
     (folder / "queue.md").write_text(QUEUE)
-    with KnowledgeGraph.open(tmp_path / "data", settings) as opened:
-        load(opened, "files", [str(folder)])
-        yield opened, folder
+    with opened(tmp_path / "data") as kg:
+        load(kg, "files", [str(folder)])
+        yield kg, folder
 
 
 def entity_graphs(kg: KnowledgeGraph) -> dict[str, set[str]]:
@@ -352,10 +351,9 @@ def test_extraction_that_is_paused_goes_on_where_it_was(
 
 @pytest.mark.long
 def test_entities_without_any_relation_have_provenance_that_conforms(tmp_path: Path) -> None:
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)  # type: ignore[call-arg]
     folder = tmp_path / "notes"
     folder.mkdir()
-    with KnowledgeGraph.open(tmp_path / "data", settings) as kg:
+    with opened(tmp_path / "data") as kg:
         for name, text in (("a.md", "It is on."), ("b.md", "The Salt-Queue is small. The Salt-Queue is off.")):
             (folder / name).write_text(f"# Salt Queue\n\nThe Salt Queue keeps messages. {text}")
         load(kg, "files", [str(folder)])

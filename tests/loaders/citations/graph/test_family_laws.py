@@ -67,6 +67,17 @@ def test_policy_that_nothing_cites_makes_no_law(open_graph: Callable[..., Knowle
     assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{LAW.value}> ?p ?o }}")
 
 
+def test_link_ends_with_the_last_text_that_cites_the_law(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
+) -> None:
+    kg = open_graph()
+    load(kg, "climate", [write_act(tmp_path)])
+    for text, linked in (("It follows the federal Clear Streams Act of 1974.", BOTH), ("It is clear.", set())):
+        load(kg, "zoning", [write_code(tmp_path, text)])
+        assert (links(kg), bool(claimed(kg))) == (linked, bool(linked))
+    assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{LAW.value}> ?p ?o }}")
+
+
 @pytest.mark.parametrize(
     ("title", "iso"),
     [
