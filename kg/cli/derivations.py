@@ -42,7 +42,7 @@ def derive(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="A derivation that kg status lists; all if omitted.", autocompletion=list_names
+            metavar="NAME", help="A derivation, such as mentions or links; all if omitted.", autocompletion=list_names
         ),
     ] = None,
     data_dir: DataDir = None,
@@ -55,4 +55,13 @@ def derive(
     if as_json:
         output.put_json(document)
     else:
-        output.show([{"derivation": each, **report} for each, report in document.items()])
+        columns = ("graphs", "added", "removed", "run")
+        rows = [
+            [each, *(str(report[column] or 0) for column in columns[:3]), report["run"] or "-"]
+            for each, report in document.items()
+            if report["graphs"] or report["removed"]
+        ]
+        if rows:
+            output.columns(("derivation", *columns), iter(rows))
+        else:
+            output.say("kg: No graph was due. To compute all again, add --full.")

@@ -71,8 +71,9 @@ def store_status(kg: KnowledgeGraph) -> Document:
         try:
             due = [
                 f"{name} ({derivations.DEFINITIONS[name].kind}): "
-                + (", ".join(f"{number:,} {reason}" for reason, number in reasons.items()) or "none")
+                + ", ".join(f"{number:,} {reason}" for reason, number in reasons.items())
                 for name, reasons in derivations.count_due(kg).items()
+                if reasons
             ]
         except ModelError as error:
             problems.append(str(error))
