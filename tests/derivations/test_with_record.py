@@ -13,6 +13,7 @@ from pyoxigraph import NamedNode
 from kg import bundle
 from kg.derivations import with_record
 from kg.derivations.protocol import Definition, Outcome
+from kg.errors import StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.store.protocol import select
 from kg.vocabulary import PROV_GRAPH
@@ -134,6 +135,30 @@ def test_a_record_that_is_committed_meanwhile_is_no_longer_due(
     load_code(kg, code)
     assert computed == [before - 1]
     assert not due(kg, ZONING)
+
+
+def test_a_killed_computation_is_continued(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+    load(kg, "zoning", [str(FIXTURES / "zoning")], index=False)
+    expected = dump(kg)
+    empty_derived(kg, ZONING)
+    monkeypatch.setattr(ZONING, "version", "next")
+    monkeypatch.setattr(with_record, "BATCH_QUADS", 200)
+    commits = iter(range(100))
+    commit = type(kg.store).commit
+
+    def commit_or_stop(*given: object) -> object:
+        if next(commits) == 3:
+            raise StoreError("killed")
+        return commit(*given)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(kg.store), "commit", commit_or_stop)
+        with pytest.raises(StoreError):
+            call_each(kg, "derive", "zoning")
+    left = due(kg, ZONING).total()
+    assert 0 < left < len([graph for graph in expected if "/src/zoning/" in graph])
+    assert call_each(kg, "derive", "zoning")["zoning"].graphs == left
+    assert dump(kg) == expected
 
 
 def test_what_only_the_source_has_is_read_again(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:

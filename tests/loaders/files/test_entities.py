@@ -328,11 +328,11 @@ def test_many_entities_of_a_removed_file_are_hidden_until_another_commit_removes
 
 
 @pytest.mark.long
-def test_extraction_that_is_paused_goes_on_where_it_was(
+def test_extraction_that_is_paused_goes_on_where_it_was_and_a_changed_text_begins_again(
     graph: tuple[KnowledgeGraph, Path],
 ) -> None:
     kg, folder = graph
-    steps = 0
+    both, steps = entity_graphs(kg), 0
 
     def is_wanted() -> bool:
         nonlocal steps
@@ -347,6 +347,13 @@ def test_extraction_that_is_paused_goes_on_where_it_was(
         assert INTERRUPTED.begun is not None
     assert calls > 1
     assert INTERRUPTED.begun is None
+
+    (folder / "queue.md").write_text("# Queue\n\nThe Foam Cache is on.\n")
+    pipeline.load(kg, replace(build_loader("files", kg.settings), refresh=None), [str(folder)])
+    assert not refresh(kg, is_paused=lambda: True).is_done
+    (folder / "queue.md").write_text(QUEUE)
+    load(kg, "files", [str(folder)])
+    assert entity_graphs(kg) == both
 
 
 @pytest.mark.long

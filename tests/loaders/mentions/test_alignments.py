@@ -126,7 +126,7 @@ def test_rejected_alignment_stays_rejected(kg: KnowledgeGraph) -> None:
     assert edges(kg) == {("boat", "Q2")}
 
 
-def test_a_full_search_repairs_what_is_wrong_alone(kg: KnowledgeGraph) -> None:
+def test_a_full_search_repairs_what_is_wrong_and_alignments_go_with_their_concept(kg: KnowledgeGraph) -> None:
     put_use(kg, "Boat")
     put_concept(kg, "Q1", (SKOS.prefLabel, "boat", "en"))
     refresh(kg)
@@ -138,6 +138,9 @@ def test_a_full_search_repairs_what_is_wrong_alone(kg: KnowledgeGraph) -> None:
     kg.store.commit({graph: right[:1]})
     refresh(kg, full=True)
     assert set(kg.store.graph(graph)) == set(right)
+    put_concept(kg, "Q1")
+    refresh(kg)
+    assert claims(kg) == {}
 
 
 def test_topic_has_the_words_of_its_documents(kg: KnowledgeGraph) -> None:
