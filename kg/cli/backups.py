@@ -175,7 +175,7 @@ def _show(found: dict[str, Any], *, is_backup: bool, repaired: bool) -> None:
         output.put(f"{problem['kind']}  {problem['where']}")
         output.put(f"  {problem['message']}")
         for command in problem.get("commands", ()):
-            output.put(f"  To load it again: {command}")
+            output.put(f"  To repair it: {command}")
     if len(found["problems"]) > SHOWN:
         output.put(f"And {len(found['problems']) - SHOWN} more. --json lists them.")
     if "stored_quads" in checked:

@@ -250,12 +250,12 @@ def backup(kg: KnowledgeGraph, target: str) -> Document:
 
 
 def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Document:
-    """Inspect the index and, with `read`, the store; with `repair`, repair both."""
+    """Inspect the index, a sample of each derivation and, with `read`, the store; with `repair`, repair them."""
     from kg.tools import derivations
 
     PROGRESS.get()(0, None, "reading the store")
     document = inspect_and_repair(kg, read=read, repair=repair)
-    if not read or "index" not in document["checked"]:  # a damaged store is not read any further
+    if "index" not in document["checked"]:  # a damaged store is not read any further
         return document
     try:
         differing = derivations.find_differing(kg, SAMPLE)
