@@ -378,7 +378,7 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         for graph, result in batch.items():
             output, digest = self.definition.get_output(graph), due.hashes[graph]
             replace[output] = result.quads
-            origins[output] = RecordOrigin(digest, (), derived_from=[graph], said=result.said)
+            origins[output] = RecordOrigin(digest, (), [graph], self.definition.get_rule(), result.said)
             done[graph] = Finished(digest, result.remembered, due.parts.get(graph) is not None)
         self._commit(replace, origins, due.table, outcome)
         with self._state.writing():

@@ -9,10 +9,10 @@ from typing import Final, Literal, Protocol
 
 from pyoxigraph import NamedNode
 
-from kg.provenance.load_records import Agent, Run
+from kg.provenance.load_records import Agent, Rule, Run
 from kg.settings import Settings
 from kg.store.protocol import Commit, Store
-from kg.vocabulary import BASE
+from kg.vocabulary import BASE, DERIVED
 
 _GRAPHS: Final = f"{BASE}graph/"
 
@@ -66,6 +66,10 @@ class Definition:
     def get_output(self, source: NamedNode) -> NamedNode:
         """Return the name of the output of an input, if each has one."""
         return NamedNode(self.writes + source.value.removeprefix(self.reads[0]).removeprefix(_GRAPHS))
+
+    def get_rule(self) -> Rule | None:
+        """Return the rule that computes its outputs; None for graphs of claims, whose method is in them."""
+        return Rule(self.name, self.version, self.purpose) if self.writes.startswith(DERIVED) else None
 
     def start(self, config: Mapping[str, str]) -> Run:
         """Start a run."""

@@ -24,6 +24,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from pyoxigraph import NamedNode
 
 from kg.data_directory import DataDirectory
+from kg.derivations.engine import AfterCommit
 from kg.derivations.state import State
 from kg.errors import StoreError
 from kg.knowledge_graph import KnowledgeGraph
@@ -36,7 +37,6 @@ from kg.vocabulary import BASE, DERIVED, EXTRACTED
 from loaders import batches
 from loaders.files.graph import entities
 from loaders.files.graph.entities import Entities
-from loaders.mentions.graph.refresh import Mentions
 from loaders.sources import load
 from tests.derivations.civic_records import DOMAINS, Records, draw_records
 from tests.folders import copy_folder
@@ -296,7 +296,7 @@ def test_every_history_ends_in_the_graphs_of_a_fresh_store(
     caplog.set_level(logging.ERROR)
     monkeypatch.setattr(batches, "BATCH_QUADS", 1)  # so that each record is a commit
     monkeypatch.setattr(entities, "_LARGE", 20)  # so that some are removed by a commit of their own
-    for computation in (Mentions, Entities):
+    for computation in (AfterCommit, Entities):
         monkeypatch.setattr(computation, "batch_quads", 1)
     chosen = settings(
         max_examples=examples,
