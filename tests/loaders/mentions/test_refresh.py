@@ -149,10 +149,11 @@ def test_only_texts_that_may_hold_a_changed_name_are_searched_again(kg: Knowledg
     ]
     put_text(kg, "new", "Solar energy.")
     assert refresh(kg).text_units == 1
-    put_text(kg, "law")
+    gone = mention_graph(put_text(kg, "law"))
     put_concept(kg, "Q1", None)
     refresh(kg)
     assert words(kg) == [("act#p=1", "Q2", "Wind power")]
+    assert gone not in kg.store.graphs()
 
 
 @pytest.mark.parametrize("others", [["sk" * 50_000], ["".join(each) + "sksksk" for each in product("sk", repeat=9)]])
