@@ -144,19 +144,15 @@ class _Call:
         self._kg: Final = kg
         self._child: Final = child
         self._deadline: Final = deadline
-        self._functions: Final[list[Callable[..., Any]]] = []
+        self._functions: Final[objects.Functions] = []
 
     def run(self, name: str, given: tuple[Any, ...], options: dict[str, Any]) -> tuple[Any, bool]:
         """Return the result, and whether the process has ended with it. Raises the errors of the call."""
         self._send(b"C", (name, given, options, permissions.get_author()))
         return self._serve(b"DL")
 
-    def _add(self, function: Callable[..., Any]) -> int:
-        self._functions.append(function)
-        return len(self._functions) - 1
-
     def _send(self, kind: bytes, value: Any) -> None:
-        self._child.send(kind, objects.dump(value, self._add), self._deadline)
+        self._child.send(kind, objects.dump(value, self._functions), self._deadline)
 
     def _serve(self, wanted: bytes) -> tuple[Any, bool]:
         """Answer requests until a frame of a wanted kind."""

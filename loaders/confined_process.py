@@ -8,7 +8,6 @@ import pickle
 import sys
 import threading
 import traceback
-from collections.abc import Callable
 from typing import Any, Final, cast
 
 from kg.actors import AUTHOR, WRITE, Actor
@@ -30,7 +29,7 @@ class _Channel:
     def __init__(self) -> None:
         self.requests, self._answers = confine.take_pipes()
         self._lock: Final = threading.RLock()
-        self._functions: Final[list[Callable[..., Any]]] = []
+        self._functions: Final[objects.Functions] = []
 
     def read(self) -> frames.Frame:
         """Read a frame. Ends the process if the server is gone."""
@@ -45,11 +44,7 @@ class _Channel:
 
     def send(self, kind: bytes, value: Any) -> None:
         """Send a frame."""
-        confine.write_all(self._answers, frames.encode(kind, objects.dump(value, self._add)))
-
-    def _add(self, function: Callable[..., Any]) -> int:
-        self._functions.append(function)
-        return len(self._functions) - 1
+        confine.write_all(self._answers, frames.encode(kind, objects.dump(value, self._functions)))
 
     def ask(self, target: str, method: str, given: tuple[Any, ...], options: dict[str, Any]) -> Any:
         """Ask the server for the result of a method. Raises the error that it raises there."""

@@ -76,7 +76,7 @@ class Aggregate(Generic[Value]):
         if not self._kg.settings.directory.derivations.exists():
             return None
         found = self._use(lambda _, opened: opened.load_known())
-        if found is None or found[0] is None or not found[0].latest.committed:
+        if found is None or found[0] is None or not found[0].committed:
             return None
         try:
             return found[0].generation, self.read(json.loads(found[0].compared))
@@ -90,7 +90,7 @@ class Aggregate(Generic[Value]):
             self._use(lambda state, _: state.forget([self.definition.name]))
             return
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-        self._use(lambda _, opened: opened.save(generation, text.encode()))
+        self._use(lambda _, opened: opened.save(text.encode(), generation))
 
     def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
         """Count the value if commits have changed the store since, or as a whole."""

@@ -14,16 +14,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
 from itertools import islice
+from random import sample
 from typing import Final, Generic, TypeVar, cast
 
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.derivations.protocol import Definition, Graph, Outcome, Progress
-from kg.derivations.state import Finished, Known, Point, State
+from kg.derivations.state import Finished, Known, State
 from kg.provenance.load_records import Derived, RecordOrigin, Run
 from kg.provenance.promotion import build_load_patch
 from kg.sparql.terms import bind
-from kg.store.protocol import Commit, Describe, Store, batched, named_node, select, term_text
+from kg.store.protocol import Commit, Describe, Store, batched, named_node, select, select_each, term_text
 from kg.vocabulary import PROV_GRAPH, commit_iri
 
 _COMMITS: Final = 500
@@ -187,7 +188,7 @@ class Opened(Generic[Computation]):
             return None, "never derived"
         if known.version != self._version:
             return None, "new version"
-        if read_time(self._store, known.latest.generation) != known.latest.committed:
+        if read_time(self._store, known.latest) != known.committed:
             return None, "another state of the store"  # as after the restoration of a backup
         return known, ""
 
@@ -209,9 +210,16 @@ class Opened(Generic[Computation]):
         reads = tuple(self.definition.reads)
         return None if graphs is None else {graph for graph in graphs if graph.value.startswith(reads)}
 
-    def save(self, generation: int, compared: bytes) -> None:
-        """Record a run that knows the changes of the store up to a generation."""
-        known = Known(self._version, generation, compared, read_point(self._store))
+    def save(self, compared: bytes = b"", generation: int | None = None) -> None:
+        """Record a run that knows the changes of the store up to a generation, None: all."""
+        latest = self._store.statistics().generation
+        known = Known(
+            self._version,
+            latest if generation is None else generation,
+            compared,
+            latest,
+            read_time(self._store, latest),
+        )
         self._state.save(self._name, known)
 
 
@@ -227,7 +235,7 @@ class WholeEngine(Opened[Whole]):
         outcome = Outcome()
         if known is not None and touched == set():
             if _are_many(graphs, generation - known.generation):
-                self.save(generation, known.compared)
+                self.save(known.compared, generation)
             return outcome
         before = None if known is None or touched is None else known.compared
         made, compared = self._derivation.compute(before, touched or ())
@@ -237,7 +245,7 @@ class WholeEngine(Opened[Whole]):
             run = self.definition.start(self._derivation.config)
             if differing := {graph: made[graph] for graph in self._select_differing(made)}:
                 outcome.add(run, commit_derived(self._store, run, differing))
-        self.save(generation, compared)
+        self.save(compared, generation)
         return outcome
 
     def find_differing(self, most: int) -> list[NamedNode]:
@@ -282,7 +290,7 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
                 parts = derivation.affected(before, table, state.iterate_finished(self._name))
                 state.mark_due(self._name, parts, "affected")
             if touched != set() or before != table or _are_many(graphs, generation - known.generation):
-                self.save(generation, known.compared if before == table else derivation.save_table(table))
+                self.save(known.compared if before == table else derivation.save_table(table), generation)
         return self._load_due(table, parts, current)
 
     def _explain_due(self, touched: Collection[NamedNode] | None) -> Mapping[NamedNode, str]:
@@ -300,11 +308,12 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         before, table = derivation.load_table(
             known.compared, known.generation, find_touched(store, known.generation, store.statistics().generation)
         )
-        stored = self._state.load_sample(self._name, most) if before == table else {}
-        current = self._load_inputs(stored)
-        sample = {graph: None for graph, digest in stored.items() if current.get(graph) == digest}
+        stored = self._state.load_hashes(self._name) if before == table else {}
+        chosen = choose(stored.keys() - self._state.load_due(self._name), most)
+        current = self._load_inputs(chosen)
+        same = {graph: None for graph in chosen if current.get(graph) == stored[graph]}
         differing = []
-        for graph, result in derivation.compute(sample, table):
+        for graph, result in derivation.compute(same, table):
             output = self.definition.get_output(graph)
             if set(result.quads) != set(store.graph(output)):
                 differing.append(output)
@@ -336,7 +345,7 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         with state.writing():
             state.remove(self._name, state.load_hashes(self._name).keys() - inputs.keys())
             state.mark_due(self._name, inputs, reason)
-            self.save(generation, derivation.save_table(table))
+            self.save(derivation.save_table(table), generation)
         return self._load_due(table, {}, inputs)
 
     def _load_due(
@@ -383,7 +392,8 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         self._commit(replace, origins, due.table, outcome)
         with self._state.writing():
             self._state.finish(self._name, done)
-            self._state.move(self._name, read_point(self._store))
+            latest = self._store.statistics().generation
+            self._state.move(self._name, latest, read_time(self._store, latest))
 
     def _commit(
         self,
@@ -405,10 +415,10 @@ def commit_derived(store: Store, run: Run, made: Derived) -> Commit:
     return store.commit(replace, build_load_patch(run, store, replace, origins))
 
 
-def read_point(store: Store) -> Point:
-    """Read the last commit of a store."""
-    generation = store.statistics().generation
-    return Point(generation, read_time(store, generation))
+def choose(graphs: Iterable[NamedNode], most: int) -> list[NamedNode]:
+    """Choose up to `most` graphs by chance."""
+    several = sorted(graphs, key=str)
+    return sample(several, min(most, len(several)))
 
 
 def read_time(store: Store, generation: int) -> str:
@@ -438,12 +448,10 @@ def load_hashes(
     store: Store, reads: Sequence[str], graphs: Collection[NamedNode] | None = None
 ) -> dict[NamedNode, str]:
     """Load the stored graphs whose names begin as `reads`, or those of them in `graphs`, with their content hashes."""
-    found: dict[NamedNode, str] = {}
     if graphs is not None and len(graphs) <= _MOST_NAMED:
-        for part in batched(graphs, _AT_ONCE):
-            for row in select(store.query, bind(HASHES_OF, prov=PROV_GRAPH, graphs=part)):
-                found[named_node(row["graph"])] = term_text(row["hash"])
-        return found
+        rows = select_each(store.query, HASHES_OF, "graphs", graphs, prov=PROV_GRAPH)
+        return {named_node(row["graph"]): term_text(row["hash"]) for row in rows}
+    found: dict[NamedNode, str] = {}
     for prefix in reads:
         for row in select(store.query, bind(HASHES, prov=PROV_GRAPH, prefix=Literal(prefix))):
             graph = named_node(row["graph"])

@@ -14,7 +14,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Final, Self
 
@@ -48,22 +48,16 @@ ON CONFLICT (derivation, graph) DO UPDATE SET due = excluded.due"""
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A commit of the store: its generation and time, which no other store has together."""
-
-    generation: int
-    committed: str
-
-
-@dataclass(frozen=True, slots=True)
 class Known:
     """A derivation as of its last run: the generation up to which the changes of the store are known."""
 
     version: str
     generation: int
     compared: bytes
-    latest: Point
-    """The last commit of the store when the state was written."""
+    latest: int
+    """The generation of the last commit of the store when the state was written."""
+    committed: str
+    """The time of that commit. No other store has both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,24 +130,20 @@ class State:
     def load(self, name: str) -> Known | None:
         """Load the last run of a derivation; None if it has never run."""
         row = self._database.execute(_LOAD, (name,)).fetchone()
-        return None if row is None else Known(row[0], row[1], row[2], Point(row[3], row[4]))
+        return None if row is None else Known(*row)
 
     def save(self, name: str, known: Known) -> None:
         """Record a run of a derivation."""
-        latest = known.latest
-        self._database.execute(
-            _KEEP, (name, known.version, known.generation, known.compared, latest.generation, latest.committed)
-        )
+        self._database.execute(_KEEP, (name, *astuple(known)))
 
     def forget(self, names: Iterable[str]) -> None:
         """Remove the last runs of derivations, and what they compared."""
         self._database.executemany("DELETE FROM derivations WHERE name = ?", ((name,) for name in names))
 
-    def move(self, name: str, latest: Point) -> None:
+    def move(self, name: str, latest: int, committed: str) -> None:
         """Record the last commit of the store for a derivation."""
         self._database.execute(
-            "UPDATE derivations SET latest = ?, committed = ? WHERE name = ?",
-            (latest.generation, latest.committed, name),
+            "UPDATE derivations SET latest = ?, committed = ? WHERE name = ?", (latest, committed, name)
         )
 
     def load_hashes(self, name: str, graphs: Iterable[NamedNode] | None = None) -> dict[NamedNode, str | None]:
@@ -167,11 +157,6 @@ class State:
             if row is not None:
                 found[graph] = row[1]
         return found
-
-    def load_sample(self, name: str, most: int) -> dict[NamedNode, str]:
-        """Load up to `most` inputs that are not due, chosen by chance, with their hashes."""
-        query = "SELECT graph, hash FROM inputs WHERE derivation = ? AND due IS NULL ORDER BY RANDOM() LIMIT ?"
-        return {NamedNode(graph): digest for graph, digest in self._database.execute(query, (name, most))}
 
     def load_due(self, name: str) -> dict[NamedNode, str]:
         """Load the inputs that are due, each with the reason."""

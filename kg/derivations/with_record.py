@@ -8,7 +8,6 @@ leaves inputs due that are not.
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ from typing import Final, Protocol
 
 from pyoxigraph import NamedNode, Quad
 
-from kg.derivations.engine import Opened, load_hashes, read_point
+from kg.derivations.engine import Opened, choose, load_hashes
 from kg.derivations.protocol import Definition, Graph, Outcome, Progress
 from kg.derivations.state import State
 from kg.provenance.load_records import INVALIDATED, Derived, RecordOrigin
@@ -210,7 +209,7 @@ class Recorded(Opened[Sequence[StepsOf]]):
             self._state.remove(name, self._state.load_due(name).keys() - inputs.keys())
             self._state.mark_due(name, inputs, reason or "asked for")
             if inputs:
-                self.save(read_point(self._store).generation, b"")
+                self.save()
         return bool(inputs)
 
     def load_due(self) -> dict[NamedNode, str]:
@@ -220,7 +219,7 @@ class Recorded(Opened[Sequence[StepsOf]]):
     def record(self, done: Iterable[NamedNode]) -> None:
         """Record that inputs are done, as of the last commit."""
         self._state.remove(self.definition.name, done)
-        self.save(read_point(self._store).generation, b"")
+        self.save()
 
     def count_due(self) -> Counter[str]:
         """Count the due inputs, by reason."""
@@ -241,7 +240,7 @@ class Recorded(Opened[Sequence[StepsOf]]):
         if self.load_known()[0] is None:
             return []
         inputs = load_hashes(self._store, self.definition.reads).keys() - self.load_due().keys()
-        sample = random.sample(sorted(inputs, key=str), min(most, len(inputs)))
+        sample = choose(inputs, most)
         differing = set[NamedNode]()
         for each in self._derivation if sample else ():
             own = [graph for graph in sample if graph.value.startswith(each.root)]

@@ -30,17 +30,18 @@ _PLAIN: Final = (
 _OWN: Final = ("kg.", "loaders.")
 _LISTED: Final = (KeysView, ValuesView, Iterator)
 
-AddFunction = Callable[[Callable[..., Any]], int]
+Functions = list[Callable[..., Any]]
+"""Functions that the other process calls by their numbers."""
 
 
 class _Writer(pickle.Pickler):
     """Takes terms, quads and functions out of a pickle."""
 
-    def __init__(self, stream: io.BytesIO, add_function: AddFunction | None) -> None:
+    def __init__(self, stream: io.BytesIO, functions: Functions | None) -> None:
         super().__init__(stream, pickle.HIGHEST_PROTOCOL)
         self.terms: Final[dict[Any, int]] = {}
         self.quads: Final[dict[Quad, int]] = {}
-        self._add_function = add_function
+        self._functions = functions
 
     def persistent_id(self, obj: Any) -> tuple[str, int] | None:
         """Return the place of a term, quad or function, None for any other object."""
@@ -49,8 +50,9 @@ class _Writer(pickle.Pickler):
             return "q", self.quads.setdefault(obj, len(self.quads))
         if kind in (NamedNode, Literal, BlankNode, Triple):
             return "t", self.terms.setdefault(obj, len(self.terms))
-        if self._add_function is not None and callable(obj) and not isinstance(obj, type):
-            return "f", self._add_function(obj)
+        if self._functions is not None and callable(obj) and not isinstance(obj, type):
+            self._functions.append(obj)
+            return "f", len(self._functions) - 1
         return None
 
     def reducer_override(self, obj: Any) -> Any:
@@ -87,10 +89,10 @@ class _Reader(pickle.Unpickler):
         raise pickle.UnpicklingError(f"{module_name}.{global_name} is not a class of data")
 
 
-def dump(value: Any, add_function: AddFunction | None = None) -> bytes:
-    """Encode a value. `add_function` returns the number by which the other process calls a function in it."""
+def dump(value: Any, functions: Functions | None = None) -> bytes:
+    """Encode a value. The functions in it are added to `functions`."""
     stream = io.BytesIO()
-    writer = _Writer(stream, add_function)
+    writer = _Writer(stream, functions)
     writer.dump(value)
     terms = _serialize(Quad(_SAID, _SAID, term) for term in writer.terms)
     quads = _serialize(writer.quads)

@@ -22,7 +22,7 @@ from kg.provenance.load_records import Derived, RecordOrigin, Rule, Run
 from kg.sparql.terms import bind
 from kg.store.difference import content_sha256
 from kg.store.ownership import CURATED
-from kg.store.protocol import GraphChange, Patch, Query, Store, Term, named_node, select
+from kg.store.protocol import GraphChange, Patch, Query, Store, Term, named_node, select, select_each
 from kg.vocabulary import CITATIONS, DERIVED, ENTITIES, EXTRACTED, KG, RDF, SOURCED, get_named_district, iri_prefix
 
 THRESHOLD: Final = Decimal("0.7")
@@ -53,7 +53,6 @@ SELECT ?graph ?claim ?subject ?predicate ?object ?confidence WHERE {
 _ENTITY: Final = iri_prefix("entity")
 PROMOTED: Final = DERIVED + "promote/"
 """IRI prefix of the graphs of edges, followed by the path of the graph of their claims."""
-_SUBJECTS: Final = 200
 _PARTS: Final = {RDF.subject: 0, RDF.predicate: 1, RDF.object: 2, KG.confidence: 3}
 
 
@@ -223,15 +222,12 @@ def _promote_relations(store: Store, claims: Mapping[NamedNode, Sequence[Quad]],
     for term in (*now, *before):
         if isinstance(term, NamedNode) and _is_entity(term):
             stated.setdefault(term, [])
-    for start in range(0, len(stated), _SUBJECTS):
-        subjects = sorted(stated, key=str)[start : start + _SUBJECTS]
-        query = bind(STATED_OF, subjects=subjects, prefix=Literal(ENTITIES))
-        for row in select(store.query_sources, query):
-            graph, subject = named_node(row["graph"]), named_node(row["subject"])
-            if graph not in claims and isinstance(row["object"], NamedNode):
-                own = _get_entity_edges(subject)
-                _add_edge(stated[subject], graph, row["claim"], row["confidence"], verdicts,
-                          Quad(subject, named_node(row["predicate"]), row["object"], own))  # fmt: skip
+    subjects, prefix = sorted(stated, key=str), Literal(ENTITIES)
+    for row in select_each(store.query_sources, STATED_OF, "subjects", subjects, prefix=prefix):
+        graph, subject = named_node(row["graph"]), named_node(row["subject"])
+        if graph not in claims and isinstance(row["object"], NamedNode):
+            edge = Quad(subject, named_node(row["predicate"]), row["object"], _get_entity_edges(subject))
+            _add_edge(stated[subject], graph, row["claim"], row["confidence"], verdicts, edge)
     for graph, quads in claims.items():
         for claim, (subject_, predicate, value, confidence) in _claims(quads).items():
             if not (isinstance(subject_, NamedNode) and subject_ in stated):

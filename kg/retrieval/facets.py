@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final
 from urllib.parse import unquote
 
@@ -38,7 +38,7 @@ from kg.retrieval.hybrid_search import (
 )
 from kg.retrieval.listing import count_by_document
 from kg.retrieval.places import Places, load_places
-from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.reader import Reader, iri_of, read_counts
 from kg.retrieval.results import FacetCounts, FacetName, FacetValue, SearchFilters
 from kg.search.protocol import Codes, Conditions, get_original
 from kg.sparql.terms import bind
@@ -306,7 +306,8 @@ def _count_by_store(reader: Reader, facet: FacetName, scope: Scope) -> dict[str,
     query = DISTRICTS_COUNTED
     if facet == "concept":
         query = MENTIONS_COUNTED if scope.on_document else ALL_MENTIONS_COUNTED
-    return reader.kept(f"counts by {facet}", scope.compile(query, most=MOST_VALUES), _read_counts)
+    read = partial(read_counts, "value", "passages")
+    return reader.kept(f"counts by {facet}", scope.compile(query, most=MOST_VALUES), read)
 
 
 def _count_listed(reader: Reader, names: Sequence[FacetName], scope: Scope) -> tuple[FacetCounts, list[str]]:
@@ -319,10 +320,6 @@ def _count_listed(reader: Reader, names: Sequence[FacetName], scope: Scope) -> t
     documents = count_by_document(reader, scope)
     counts.passages, counts.documents = sum(documents.values()), len({get_original(each) for each in documents})
     return counts, [f"facets: The numbers by facet are those of {MOST_LISTED:,} of the passages."]
-
-
-def _read_counts(rows: list[dict[str, Term]]) -> dict[str, int]:
-    return {iri_of(row["value"]): int(term_text(row["passages"])) for row in rows if "value" in row}
 
 
 def _count_units(reader: Reader, names: Sequence[FacetName], codes: Mapping[str, Codes], more: bool) -> FacetCounts:

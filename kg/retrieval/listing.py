@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Literal
 
 from pyoxigraph import NamedNode
@@ -17,10 +18,10 @@ from pyoxigraph import NamedNode
 from kg.fuzzy_names import fold
 from kg.retrieval.filters import Scope, build_conditions
 from kg.retrieval.hybrid_search import OWN, Found, build_units_query, newest_first
-from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.reader import Reader, iri_of, read_counts
 from kg.search.protocol import get_original
 from kg.sparql.terms import bind
-from kg.store.protocol import Term, batched, term_text
+from kg.store.protocol import batched, term_text
 from kg.text import natural_key
 
 Order = Literal["newest", "oldest", "title"]
@@ -181,11 +182,8 @@ class _Documents:
 def count_by_document(reader: Reader, scope: Scope) -> Mapping[str, int]:
     """Count the units in a scope by document, by SPARQL. Cached until the next commit."""
     query = scope.compile(build_units_query(scope, by_document=True))
-    return reader.kept("documents that the filters leave", query, _read_counts, declared=("document",))
-
-
-def _read_counts(rows: list[dict[str, Term]]) -> Mapping[str, int]:
-    return {iri_of(row["document"]): int(term_text(row["units"])) for row in rows if "document" in row}
+    read = partial(read_counts, "document", "units")
+    return reader.kept("documents that the filters leave", query, read, declared=("document",))
 
 
 def _document_key(reader: Reader, documents: Iterable[str], order: Order) -> Callable[[str], tuple[object, ...]]:

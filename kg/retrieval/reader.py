@@ -446,6 +446,11 @@ def list_user_graphs(kg: KnowledgeGraph, properties: AbstractSet[str] | None) ->
     return listed + (f" and {len(graphs) - USER_GRAPHS} more graphs" if len(graphs) > USER_GRAPHS else "")
 
 
+def read_counts(name: str, number: str, rows: Iterable[Mapping[str, Term]]) -> dict[str, int]:
+    """Read rows of a number for each IRI `name`."""
+    return {iri_of(row[name]): int(term_text(row[number])) for row in rows if name in row}
+
+
 def iri_of(term: Term) -> str:
     """Get the IRI of `term` as a string. Raises TypeError for other terms, which the shapes exclude."""
     if not isinstance(term, NamedNode):

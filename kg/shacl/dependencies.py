@@ -299,21 +299,20 @@ def _parse_path(pattern: Pattern) -> Path:
     def peek() -> str:
         return words[at].text if at < len(words) else ""
 
-    def alternative() -> Path:
+    def parse_list(mark: str, parse: Callable[[], Path]) -> Iterator[Path]:
         nonlocal at
-        choices = [sequence()]
-        while peek() == "|":
+        yield parse()
+        while peek() == mark:
             at += 1
-            choices.append(sequence())
-        return choices[0] if len(choices) == 1 else AlternativePath(tuple(choices))
+            yield parse()
+
+    def alternative() -> Path:
+        choices = tuple(parse_list("|", sequence))
+        return choices[0] if len(choices) == 1 else AlternativePath(choices)
 
     def sequence() -> Path:
-        nonlocal at
-        steps = [element()]
-        while peek() == "/":
-            at += 1
-            steps.append(element())
-        return steps[0] if len(steps) == 1 else SequencePath(tuple(steps))
+        steps = tuple(parse_list("/", element))
+        return steps[0] if len(steps) == 1 else SequencePath(steps)
 
     def element() -> Path:
         nonlocal at

@@ -12,6 +12,7 @@ from typing import IO, Final, Protocol, Self, TypeVar
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
 from kg.processes.child import Limits
+from kg.sparql.terms import Bindable, bind
 from kg.store.payloads import Payload
 
 Term = NamedNode | BlankNode | Literal | Triple
@@ -53,11 +54,23 @@ def select(query: Query, text: str) -> Rows:
     return result
 
 
+AT_ONCE: Final = 200
+"""Values that a query is bound to at a time."""
+
+
 def batched(values: Iterable[T], size: int) -> Iterator[list[T]]:
     """Yield lists of at most `size` of the values: as many as one query, commit or request takes."""
     rest = iter(values)
     while batch := list(islice(rest, size)):
         yield batch
+
+
+def select_each(
+    query: Query, text: str, name: str, values: Iterable[Bindable], **others: Bindable | Sequence[Bindable]
+) -> Iterator[dict[str, Term]]:
+    """Yield the rows of a SELECT about many values, of which `AT_ONCE` are bound to ``$name`` at a time."""
+    for part in batched(values, AT_ONCE):
+        yield from select(query, bind(text, **{name: part}, **others))
 
 
 def named_node(term: Term | None) -> NamedNode:

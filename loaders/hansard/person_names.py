@@ -132,7 +132,7 @@ def differ_in_given_names(one: str, other: str) -> bool:
     first, second = _read_parts(one), _read_parts(other)
     if not first.given or not second.given or first.scripts.isdisjoint(second.scripts):
         return False
-    return not all(_agree(*pair) for pair in zip(first.given, second.given, strict=False))
+    return not all(agree(*pair) for pair in zip(first.given, second.given, strict=False))
 
 
 class _Parts(NamedTuple):
@@ -249,12 +249,13 @@ def compare(listed: Name, names: Iterable[str]) -> Agreement:
 
 
 def _compare_given(one: Sequence[str], other: Sequence[str]) -> Agreement:
-    if not other or not all(_agree(*pair) for pair in zip(one, other, strict=False)):
+    if not other or not all(agree(*pair) for pair in zip(one, other, strict=False)):
         return Agreement.NONE
     return Agreement.WHOLE if len(one) == len(other) > 1 else Agreement.PART
 
 
-def _agree(one: str, other: str) -> bool:
+def agree(one: str, other: str) -> bool:
+    """Whether two words of names are equal, or one is the initial of the other."""
     return one == other or (min(len(one), len(other)) == 1 and one[0] == other[0])
 
 

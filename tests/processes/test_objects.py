@@ -32,7 +32,7 @@ GRAPH = NamedNode("urn:x:g")
 
 def _pass(value: object) -> Any:
     functions: list[Any] = []
-    data = objects.dump(value, lambda function: functions.append(function) or len(functions) - 1)
+    data = objects.dump(value, functions)
     return objects.load(data, functions.__getitem__)
 
 

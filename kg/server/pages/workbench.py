@@ -37,6 +37,7 @@ from kg.server.pages.site import Site
 from kg.server.problem_details import answering, method_not_allowed
 from kg.server.resources import HTML
 from kg.sparql.lint import Hint
+from kg.sparql.terms import is_iri
 from kg.store.protocol import Rows, Term
 from kg.text import quoted
 from kg.tools.entities.dereference import names_of, short_name
@@ -300,16 +301,8 @@ def _load_labels(kg: KnowledgeGraph, given: Mapping[str, Any]) -> dict[str, Any]
     iris = given.get("iris")
     if not isinstance(iris, list) or not all(isinstance(iri, str) for iri in iris) or len(iris) > LABELS:
         raise InvalidInputError(f"Invalid `iris`. Send a list of at most {LABELS} IRIs.")
-    valid = [iri for iri in iris if _is_iri(iri)]
+    valid = [iri for iri in iris if is_iri(iri)]
     return {"labels": names_of(kg, valid) if valid else {}}
-
-
-def _is_iri(text: str) -> bool:
-    try:
-        NamedNode(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _explain_row(kg: KnowledgeGraph, given: Mapping[str, Any]) -> dict[str, Any]:

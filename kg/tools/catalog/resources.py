@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final, Literal
 
 from pydantic import BaseModel, Field
@@ -13,10 +14,10 @@ from kg.retrieval.concept_index import load_concepts
 from kg.retrieval.evidence import code_of
 from kg.retrieval.filters import load_values_in_use
 from kg.retrieval.places import load_places, load_places_in_use
-from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of
+from kg.retrieval.reader import Reader, bounded_page, iri_of, page_of, read_counts
 from kg.retrieval.results import Limit, Offset, Result
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, Term, select, term_text
+from kg.store.protocol import Store, select, term_text
 from kg.tools.parliament.speech_filters import label_chamber, parties, tags
 from kg.tools.zoning.name_lookup import load_places as load_municipalities
 from kg.vocabulary import CATALOG_GRAPH, DCTERMS, KG, PROV_GRAPH, SCHEMA, SHIPPED_GRAPHS, SKOS
@@ -77,7 +78,7 @@ def list_resources(kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0) -
     """
     bounded_page(limit, offset)
     reader = Reader(kg)
-    counts = reader.kept("counts", COUNTS, _read_counts)
+    counts = reader.kept("counts", COUNTS, partial(read_counts, "class", "count"))
     resources = [
         _places(reader),
         *(_filter(reader, name, term) for name, term in FILTERS),
@@ -108,10 +109,6 @@ def list_resources(kg: KnowledgeGraph, limit: Limit = 100, offset: Offset = 0) -
         total=len(resources),
         next_offset=page_of(resources, offset, limit),
     )
-
-
-def _read_counts(rows: list[dict[str, Term]]) -> dict[str, int]:
-    return {iri_of(row["class"]): int(term_text(row["count"])) for row in rows if "class" in row}
 
 
 PARLIAMENT: Final = (("Speech", "Speeches"), ("Debate", "Debates"), ("Division", "Divisions by names"))

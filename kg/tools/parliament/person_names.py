@@ -12,6 +12,7 @@ from kg.errors import NotFoundError
 from kg.fuzzy_names import Names, fold
 from kg.retrieval.choices import NEAREST, Choice
 from kg.text import name_or_quote, quoted
+from loaders.hansard.person_names import agree
 
 TITLES: Final = frozenset(
     re.findall(
@@ -113,7 +114,7 @@ def _is_person(wanted: Sequence[str], name: str) -> bool:
     """Whether `wanted` has the surname of `name`, and otherwise only words of it or their initials."""
     words = _words(name)
     surname = _surname(name, words)
-    return surname in wanted and all(any(_same(word, other) for other in words) for word in wanted)
+    return surname in wanted and all(any(agree(word, other) for other in words) for word in wanted)
 
 
 def _surname(name: str, words: Sequence[str]) -> str:
@@ -122,7 +123,3 @@ def _surname(name: str, words: Sequence[str]) -> str:
     # "Coulter Sen J.R.": initials follow the surname
     whole = [word for word in words if len(word) > 1]
     return whole[-1] if whole else words[-1]
-
-
-def _same(word: str, other: str) -> bool:
-    return word == other or (min(len(word), len(other)) == 1 and word[0] == other[0])

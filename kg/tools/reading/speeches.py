@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from pyoxigraph import NamedNode
@@ -12,7 +13,7 @@ from pyoxigraph import NamedNode
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.evidence import code_of, describe, load_units, origin_of
-from kg.retrieval.reader import Reader, iri_of
+from kg.retrieval.reader import Reader, iri_of, read_counts
 from kg.retrieval.results import Provenance, Statement
 from kg.retrieval.speech_records import (
     Span,
@@ -442,11 +443,8 @@ def load_entries(reader: Reader, iri: str) -> tuple[str, str, Mapping[str, Node]
     if not graphs:
         raise NotFoundError(f"{quoted(iri)} is not a sitting day or debate.")
     nodes, sitting = load_day_of(reader, graphs[0])
-
-    def read(rows: list[dict[str, Term]]) -> dict[str, int]:
-        return {iri_of(row["speech"]): int(term_text(row["count"])) for row in rows if "speech" in row}
-
-    chunks = reader.kept("passages of its speeches", bind(CHUNKS_OF_DAY, graph=NamedNode(graphs[0])), read)
+    query = bind(CHUNKS_OF_DAY, graph=NamedNode(graphs[0]))
+    chunks = reader.kept("passages of its speeches", query, partial(read_counts, "speech", "count"))
     return graphs[0], sitting or iri, nodes, order_day(nodes, iri, chunks)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import pyoxigraph
 from pyoxigraph import BlankNode, NamedNode, RdfFormat
@@ -90,11 +90,7 @@ def parse_triple(texts: Sequence[str]) -> Triple:
 
 def explain(kg: KnowledgeGraph, about: NamedNode | Triple) -> list[Explanation]:
     """Explain an IRI or a triple, graph by graph, also graphs of users. Raises NotFoundError."""
-
-    def ask(query: str) -> Any:
-        return kg.query(query, all_graphs=True).result
-
-    return explain_iri(ask, about) if isinstance(about, NamedNode) else explain_triple(ask, *about)
+    return explain_iri(kg.ask, about) if isinstance(about, NamedNode) else explain_triple(kg.ask, *about)
 
 
 def load_statement(kg: KnowledgeGraph, claim: NamedNode) -> Triple | None:

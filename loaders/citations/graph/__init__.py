@@ -10,7 +10,7 @@ from pyoxigraph import Literal, NamedNode
 from kg.derivations.engine import Opened, load_hashes
 from kg.derivations.protocol import Definition, Outcome, Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import batched, named_node, select
+from kg.store.protocol import named_node, select_each
 from kg.vocabulary import CITATIONS as ROOT
 from kg.vocabulary import PROV_GRAPH, SOURCED, mint
 
@@ -37,8 +37,6 @@ CITATIONS: Final = Definition(
 
 MEMBERS: Final = """
 SELECT DISTINCT ?graph WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?document eli:is_member_of ?family } }"""
-
-_AT_ONCE: Final = 500
 
 
 class Computation(Protocol):
@@ -72,7 +70,5 @@ class CitationEngine(Opened[Computation]):
             return touched
         found = {graph for graph in touched if graph.value.startswith(FAMILY_GRAPHS)}
         found |= touched - load_hashes(self._store, self.definition.reads, touched).keys()
-        for part in batched(sorted(touched, key=str), _AT_ONCE):
-            rows = select(self._store.query, bind(MEMBERS, graphs=part))
-            found |= {named_node(row["graph"]) for row in rows}
-        return found
+        rows = select_each(self._store.query, MEMBERS, "graphs", sorted(touched, key=str))
+        return found | {named_node(row["graph"]) for row in rows}

@@ -22,7 +22,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.provenance.load_records import Derived, RecordOrigin
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, Term, named_node, select, term_text
+from kg.store.protocol import Store, Term, named_node, select, select_each, term_text
 from kg.vocabulary import DCTERMS, EXTRACTED, KG, RDF, SOURCED, iri_prefix, mint, slug_of
 from loaders.citations import jurisdictions
 from loaders.citations.graph.claims import build_alignment, build_law, get_law_graph, mint_law
@@ -54,7 +54,6 @@ _DOMAIN: Final = "climate"
 """The domain that has families."""
 _PLACES: Final = iri_prefix("place")
 _LAW_GRAPHS: Final = mint("graph", "ref", "law").value + "/"
-_AT_ONCE: Final = 500
 
 
 @dataclass(slots=True)
@@ -219,10 +218,9 @@ class FamilyLaws:
         after = self._collect_laws(quad for quads in replaced.values() for quad in quads) if before else set()
         suspects = sorted(before - after, key=str)
         found = {law.value for law in suspects}
-        for start in range(0, len(suspects), _AT_ONCE):
-            for row in select(self._store.query, bind(CITING, laws=suspects[start : start + _AT_ONCE])):
-                if named_node(row["graph"]) not in replaced:
-                    found.discard(named_node(row["law"]).value)
+        for row in select_each(self._store.query, CITING, "laws", suspects):
+            if named_node(row["graph"]) not in replaced:
+                found.discard(named_node(row["law"]).value)
         return found
 
     def _collect_laws(self, quads: Iterable[Quad]) -> set[NamedNode]:
@@ -273,13 +271,11 @@ def _load_families(
     """Load families as they will be after a commit: from the store, except for those `written` by its records."""
     found = {family: written.get(family, _Family()) for family in families}
     listed = sorted(families, key=str)
-    for start in range(0, len(listed), _AT_ONCE):
-        part = listed[start : start + _AT_ONCE]
-        for row in select(store.query, bind(MEMBERS, families=part, sources=Literal(SOURCED))):
-            graph, family = named_node(row["graph"]), named_node(row["family"])
-            if graph not in records:
-                member = found[family].members.setdefault(named_node(row["document"]), _Member(graph))
-                member.add(named_node(row["property"]), row["value"])
+    for row in select_each(store.query, MEMBERS, "families", listed, sources=Literal(SOURCED)):
+        graph, family = named_node(row["graph"]), named_node(row["family"])
+        if graph not in records:
+            member = found[family].members.setdefault(named_node(row["document"]), _Member(graph))
+            member.add(named_node(row["property"]), row["value"])
     for family, each in found.items():
         if not each.title:
             each.title = _find_title(store.graph(get_family_graph(family)))

@@ -12,19 +12,18 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from random import sample
 from typing import Any, Final
 from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
 
-from kg.derivations.engine import commit_derived
+from kg.derivations.engine import choose, commit_derived
 from kg.derivations.protocol import Outcome, Progress
 from kg.derivations.state import State
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Derived, RecordOrigin
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, batched, named_node, select, term_text
+from kg.store.protocol import Store, Term, named_node, select, select_each, term_text
 from kg.vocabulary import DCTERMS, SOURCED, iri_prefix, mint
 from loaders.citations import jurisdictions
 from loaders.citations.family_names import FamilyNames, find_needle, is_distinctive
@@ -67,7 +66,6 @@ SELECT DISTINCT ?graph WHERE {
   VALUES ?family { $families } GRAPH ?graph { ?claim rdf:object ?family } FILTER(STRSTARTS(STR(?graph), $prefix))
 }"""
 
-_AT_ONCE: Final = 500
 _PLACES: Final = iri_prefix("place")
 
 Families = Mapping[str, tuple[str, tuple[str, ...]]]
@@ -142,8 +140,7 @@ class Citations:
             "titled": self._laws.get_titled(),
         }
         with State(self._kg.settings.data_dir) as state:
-            engine = CitationEngine(self._kg, state, CITATIONS)
-            engine.save(self._store.statistics().generation, json.dumps(said).encode())
+            CitationEngine(self._kg, state, CITATIONS).save(json.dumps(said).encode())
 
     def derive(self, store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) -> Derived:
         """Build the graphs of citations that change with a commit, except those that it has already."""
@@ -224,8 +221,7 @@ class Citations:
 
     def find_differing(self, most: int) -> list[NamedNode]:
         """Find the citations of up to `most` records again; return the graphs that the store has in another state."""
-        graphs = load_text_graphs(self._store)
-        records = {graph: Record.of(self._store.graph(graph)) for graph in sample(graphs, min(most, len(graphs)))}
+        records = {graph: Record.of(self._store.graph(graph)) for graph in choose(load_text_graphs(self._store), most)}
         made = derive_citations(self._store, records, self._names)
         return [
             graph
@@ -258,9 +254,9 @@ class Citations:
         store = self._store
         changed = sorted(family for family in {**before, **after} if before.get(family) != after.get(family))
         found: set[NamedNode] = set()
-        for part in batched(map(NamedNode, changed), _AT_ONCE):
-            for row in select(store.query, bind(WITH_FAMILY, families=part, prefix=Literal(CITATIONS.writes))):
-                found.add(NamedNode(SOURCED + named_node(row["graph"]).value.removeprefix(CITATIONS.writes)))
+        families, prefix = map(NamedNode, changed), Literal(CITATIONS.writes)
+        for row in select_each(store.query, WITH_FAMILY, "families", families, prefix=prefix):
+            found.add(NamedNode(SOURCED + named_node(row["graph"]).value.removeprefix(CITATIONS.writes)))
         said = {table[family][0] for table in (before, after) for family in changed if family in table}
         titles = {" ".join(title.split()) for title in said if is_distinctive(title)}
         if titles:
@@ -276,13 +272,11 @@ def _find_texts(store: Store, titles: Collection[str], known: Collection[NamedNo
     words = sorted({find_needle(title) for title in titles})
     if len(words) <= NEEDLES:
         pattern = Literal("|".join(re.escape(word) for word in words))
-        rows = select(store.query, bind(HOLDING, pattern=pattern, sources=Literal(SOURCED)))
-        found = ((named_node(row["graph"]), term_text(row["text"])) for row in rows)
-        yield from ((graph, text) for graph, text in found if graph not in known)
-        return
-    for graphs in batched((graph for graph in load_text_graphs(store) if graph not in known), _AT_ONCE):
-        rows = select(store.query, bind(TEXTS, graphs=graphs))
-        yield from ((named_node(row["graph"]), term_text(row["text"])) for row in rows)
+        rows: Iterable[dict[str, Term]] = select(store.query, bind(HOLDING, pattern=pattern, sources=Literal(SOURCED)))
+    else:
+        others = (graph for graph in load_text_graphs(store) if graph not in known)
+        rows = select_each(store.query, TEXTS, "graphs", others)
+    yield from ((graph, term_text(row["text"])) for row in rows if (graph := named_node(row["graph"])) not in known)
 
 
 def _keys_of(places: Iterable[str]) -> set[str]:

@@ -27,7 +27,7 @@ from kg.provenance import promotion
 from kg.provenance.load_records import INVALIDATED, Derived, RecordOrigin, Run
 from kg.search.index_sync import Progress
 from kg.sparql.terms import bind
-from kg.store.protocol import Describe, Rows, Store, batched, named_node, select, term_text
+from kg.store.protocol import AT_ONCE, Describe, Rows, Store, batched, named_node, select, select_each, term_text
 from kg.vocabulary import (
     DCTERMS,
     KG,
@@ -79,7 +79,6 @@ _CONFIDENCE: Final = "0.85"
 _SAID: Final = ((KG.method, Literal("entities")), (KG.confidence, Literal(_CONFIDENCE, datatype=XSD.decimal)))
 _MOST_SOURCES: Final = 5
 """Most graphs that provenance names for an entity: those that gave it its names last. Its mentions name all."""
-_AT_ONCE: Final = 200
 _LARGE: Final = 2_000
 """Quads from which the removal of a graph takes so long that it is a commit of its own."""
 _MOST_INVALIDATED: Final = 16
@@ -334,9 +333,8 @@ def build_entities(
 def load_names(store: Store, entities: Iterable[NamedNode]) -> dict[NamedNode, set[str]]:
     """Load the names of entities."""
     found: dict[NamedNode, set[str]] = defaultdict(set)
-    for wanted in batched(sorted(entities, key=str), _AT_ONCE):
-        for row in select(store.query_sources, bind(NAMES, entities=wanted)):
-            found[named_node(row["entity"])].add(term_text(row["name"]))
+    for row in select_each(store.query_sources, NAMES, "entities", sorted(entities, key=str)):
+        found[named_node(row["entity"])].add(term_text(row["name"]))
     return found
 
 
@@ -345,10 +343,9 @@ def _load_mentioned(
 ) -> dict[NamedNode, dict[str, NamedNode]]:
     """Load the names by which other graphs than those in `dropped` mention entities, each with one of the graphs."""
     found: dict[NamedNode, dict[str, NamedNode]] = defaultdict(dict)
-    for wanted in batched(sorted(entities, key=str), _AT_ONCE):
-        query = bind(MENTIONED, entities=wanted, dropped=sorted(dropped, key=str))
-        for row in select(store.query_sources, query):
-            found[named_node(row["entity"])][to_name(term_text(row["raw"]))] = named_node(row["graph"])
+    wanted, others = sorted(entities, key=str), sorted(dropped, key=str)
+    for row in select_each(store.query_sources, MENTIONED, "entities", wanted, dropped=others):
+        found[named_node(row["entity"])][to_name(term_text(row["raw"]))] = named_node(row["graph"])
     return found
 
 
@@ -361,11 +358,8 @@ def find_pending(kg: KnowledgeGraph) -> dict[NamedNode, str]:
 
 def load_lengths(store: Store, graphs: Sequence[NamedNode]) -> dict[NamedNode, int]:
     """Load the number of characters in the texts of the files with these graphs."""
-    found: dict[NamedNode, int] = {}
-    for part in batched(graphs, _AT_ONCE):
-        for row in select(store.query, bind(LENGTHS, graphs=part)):
-            found[named_node(row["graph"])] = int(term_text(row["length"]))
-    return found
+    rows = select_each(store.query, LENGTHS, "graphs", graphs)
+    return {named_node(row["graph"]): int(term_text(row["length"])) for row in rows}
 
 
 def refresh(
@@ -449,7 +443,7 @@ class Entities(AfterCommit[Gazetteers, None]):
         if not due:
             return
         pipeline = load_pipeline(self.settings.spacy_pipeline)
-        for part in batched(due, _AT_ONCE):
+        for part in batched(due, AT_ONCE):
             chunks, described = self.load_texts(part), self.load_files(part)
             for graph in part:
                 text = join_chunks(chunks[graph])

@@ -26,7 +26,7 @@ from kg.derivations.engine import Whole
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Derived, RecordOrigin
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, Term, batched, named_node, select, term_text
+from kg.store.protocol import AT_ONCE, Store, batched, named_node, select, select_each, term_text
 from kg.vocabulary import CITATIONS, EXTRACTED, KG, RDF, iri_prefix, mint, mint_claim, mint_span, sha256
 from kg.words import stems
 from loaders.citations.graph.claims import Evidence, evidence_quads, method_quads
@@ -50,7 +50,6 @@ _FILES: Final = ENTITIES.writes
 _INSIDE: Final = (*ENTITIES.reads, _FILES, f"{mint('graph', 'ref', 'entity').value}/", f"{CITATIONS}files/")
 """How the names of the graphs begin whose changes may concern any link."""
 _ENTITY: Final = iri_prefix("entity")
-_AT_ONCE: Final = 200
 _COMMON: Final = 50
 """A word that more names have is not used to find candidates."""
 _CONTEXT: Final = 120
@@ -296,7 +295,8 @@ def _hash_candidates(
 def _find_described(store: Store, places: Iterable[Place]) -> set[NamedNode]:
     """Find the spans that other claims describe, as that of a citation with the same words."""
     spans = list(dict.fromkeys(mint_span(place.unit, place.start, place.end) for place in places))
-    return {named_node(row["span"]) for row in _select(store, DESCRIBED, spans, links=Literal(_LINKS))}
+    rows = select_each(store.query_sources, DESCRIBED, "things", spans, links=Literal(_LINKS))
+    return {named_node(row["span"]) for row in rows}
 
 
 def _get_sources(graph: NamedNode) -> list[NamedNode]:
@@ -323,20 +323,14 @@ def _load_entities(store: Store) -> _Entities:
 
 def _load_names(store: Store, things: Sequence[NamedNode]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = defaultdict(set)
-    for row in _select(store, NAMES, things):
+    for row in select_each(store.query_sources, NAMES, "things", things):
         found[named_node(row["thing"]).value].add(term_text(row["name"]))
     return found
 
 
 def _load_texts(store: Store, units: set[NamedNode]) -> dict[str, str]:
-    rows = _select(store, TEXTS, sorted(units, key=str))
+    rows = select_each(store.query_sources, TEXTS, "things", sorted(units, key=str))
     return {named_node(row["unit"]).value: term_text(row["text"]) for row in rows}
-
-
-def _select(store: Store, query: str, things: Sequence[NamedNode], **others: Literal) -> Iterator[dict[str, Term]]:
-    """Yield the rows of a query about ``$things``, of which `_AT_ONCE` are bound at a time."""
-    for part in batched(things, _AT_ONCE):
-        yield from select(store.query_sources, bind(query, things=part, **others))
 
 
 def _find_laws(store: Store, entities: _Entities) -> Iterator[tuple[Linked, Linked, float, str]]:
@@ -358,16 +352,16 @@ def _find_outside(store: Store, entities: _Entities) -> list[tuple[Linked, Linke
     for row in select(store.query_sources, bind(CONCEPTS, files=Literal(_FILES), concepts=prefix)):
         things[named_node(row["thing"]).value].append((named_node(row["entity"]).value, "term"))
     names = {(each.type, name): each for each in known if each.type in ("place", "person") for name in each.names}
-    for spellings in batched(sorted({name for _, name in names}), _AT_ONCE):
-        part = [each for name in spellings for each in (Literal(name), Literal(name, language="en"))]
-        for row in select(store.query_sources, bind(NAMED, names=part)):
-            one = names.get((term_text(row["kind"]), term_text(row["name"])))
-            if one is not None:
-                things[named_node(row["thing"]).value].append((one.iri.value, term_text(row["kind"])))
+    spelt = sorted({name for _, name in names})
+    literals = (each for name in spelt for each in (Literal(name), Literal(name, language="en")))
+    for row in select_each(store.query_sources, NAMED, "names", literals):
+        one = names.get((term_text(row["kind"]), term_text(row["name"])))
+        if one is not None:
+            things[named_node(row["thing"]).value].append((one.iri.value, term_text(row["kind"])))
     nodes = [NamedNode(iri) for iri in sorted(things)]
     labels = _load_names(store, nodes)
     defined: dict[str, str] = {}
-    for row in _select(store, DEFINITIONS, nodes):
+    for row in select_each(store.query_sources, DEFINITIONS, "things", nodes):
         iri, text = named_node(row["thing"]).value, term_text(row["definition"])
         defined[iri] = min(text, defined.get(iri, text))
     for iri in sorted(things):
@@ -426,7 +420,7 @@ def _words_of(text: str) -> frozenset[str]:
 
 def _embed(kg: KnowledgeGraph, texts: Sequence[str]) -> _Vectors:
     rows: dict[str, Sequence[float]] = {}
-    for part in batched(texts, _AT_ONCE):
+    for part in batched(texts, AT_ONCE):
         made = kg.search.embed(part)
         if made is None:
             return _Vectors({})

@@ -20,7 +20,7 @@ from kg.errors import QuadciteError
 from kg.files import write_file
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.terms import bind
-from kg.store.protocol import Store, batched, named_node, select, term_text
+from kg.store.protocol import Store, named_node, select, select_each, term_text
 from kg.vocabulary import KG, PROV_GRAPH, mint, parts_of
 from loaders.files.loader import DOMAIN, GRAPHS, LeftOut, Reading, StoredFile
 from loaders.load_report import LoadReport
@@ -34,7 +34,6 @@ SELECT ?graph ?property ?value WHERE {
 SIGNATURES: Final = """
 SELECT ?graph ?value WHERE { VALUES ?graph { $graphs } GRAPH $prov { ?graph kg:minHash ?value } }"""
 
-_AT_ONCE: Final = 1_000
 
 LoadAgain = Callable[..., LoadReport]
 """`load_again`, perhaps in another process."""
@@ -59,11 +58,10 @@ def load_stored(store: Store) -> dict[str, StoredFile]:
 def load_signatures(store: Store, names: Iterable[str]) -> dict[str, str]:
     """Load the signatures of some stored files, by collection and path."""
     graphs = [mint("graph", "src", DOMAIN, *name.split("/")) for name in sorted(set(names))]
-    found: dict[str, str] = {}
-    for portion in batched(graphs, _AT_ONCE):
-        for row in select(store.query, bind(SIGNATURES, graphs=portion, prov=PROV_GRAPH)):
-            found["/".join(parts_of(named_node(row["graph"]).value, GRAPHS))] = term_text(row["value"])
-    return found
+    return {
+        "/".join(parts_of(named_node(row["graph"]).value, GRAPHS)): term_text(row["value"])
+        for row in select_each(store.query, SIGNATURES, "graphs", graphs, prov=PROV_GRAPH)
+    }
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ def read_docx(data: bytes, name: str) -> FileText:
 
     Raises SourceError for a file that is encrypted, damaged, or expands to too much.
     """
-    blocks, report = _convert(data, name, "docx", json.loads)
+    blocks, report = _convert(data, name, "docx")
     return _write(blocks, report, name, 0)
 
 
@@ -39,7 +39,7 @@ def read_pptx(data: bytes, name: str) -> FileText:
         raise SourceError(
             f"{name}: Presentations are read by python-pptx, which is not installed: pip install 'quadcite[office]'"
         )
-    blocks, report = _convert(data, name, "pptx", json.loads)
+    blocks, report = _convert(data, name, "pptx")
     return _write(blocks, report, name, report["slides"])
 
 
@@ -49,11 +49,11 @@ def read_xlsx(data: bytes, name: str) -> FileText:
     Hidden sheets, rows and columns are left out. Raises SourceError for a file that is encrypted, damaged, or has too
     many cells.
     """
-    blocks, report = _convert(data, name, "xlsx", json.loads)
+    blocks, report = _convert(data, name, "xlsx")
     return _write(blocks, report, name, 0)
 
 
-def _convert(data: bytes, name: str, kind: str, parse: Callable[[str], Any]) -> tuple[Any, Mapping[str, Any]]:
+def _convert(data: bytes, name: str, kind: str) -> tuple[Any, Mapping[str, Any]]:
     """Convert a file in a process of its own; return its content as that writes it, and what it reports."""
     if data.startswith(_OLD):
         raise SourceError(f"{name}: It is encrypted, or has a format of Office 97. Save it as {kind} without password.")
@@ -62,7 +62,7 @@ def _convert(data: bytes, name: str, kind: str, parse: Callable[[str], Any]) -> 
     module = f"loaders.files.readers.{kind}_child"  # only the process imports the library
     try:
         with run_task(kind, data, settings, limits, what=f"the document {name}", module=module) as folder:
-            content = parse((folder / "content").read_text(encoding="utf-8"))
+            content = json.loads((folder / "content").read_text(encoding="utf-8"))
             report = json.loads((folder / "report").read_text(encoding="utf-8"))
     except QueryTimeoutError:
         raise SourceError(f"{name}: Reading it took more than {_TIMEOUT_S:,.0f} s. Split the document.") from None
