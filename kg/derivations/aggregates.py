@@ -60,7 +60,7 @@ class Aggregate(Generic[Value]):
 
     def __init__(self, kg: Graph, definition: Definition) -> None:
         self.definition: Final = definition
-        self._kg: Final = kg
+        self._kg = kg
 
     def _use(self, work: Callable[[State, Opened[None]], Any]) -> Any:
         """Call `work` with the open state; None if that cannot be used."""

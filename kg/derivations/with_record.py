@@ -61,6 +61,7 @@ class Steps:
         """Load the due records, and mark those that a new version makes due."""
         self._kg: Final = kg
         self._store: Final = kg.store
+        self._root: Final = root
         self._steps: Final = steps
         self._due: Final[dict[str, set[NamedNode]]] = {}
         """The due records, by the name of the derivation."""
@@ -124,11 +125,12 @@ class Steps:
                     on_progress(outcome.graphs - before, len(due), f"deriving {name}")
 
     def find_differing(self, name: str, sample: Sequence[NamedNode]) -> list[NamedNode]:
-        """Compute the outputs of a derivation for these graphs again, and find those that the store has otherwise."""
+        """Compute the outputs of a derivation for own graphs among these again; find those that the store has otherwise."""
+        own = [graph for graph in sample if graph.value.startswith(self._root)]
         steps = [step for step in self._steps if step.follows_graphs]
         last = next((n for n, step in enumerate(steps) if step.definition and step.definition.name == name), -1)
         differing = []
-        for batch in read_batches(self._store, sample) if last >= 0 else ():
+        for batch in read_batches(self._store, own) if last >= 0 else ():
             made: dict[NamedNode, Sequence[Quad]] = dict(batch)
             _derive(self._store, steps[:last], made, {})
             for graph, (quads, _) in steps[last].derive(self._store, made).items():
@@ -180,10 +182,6 @@ def _read(store: Store, graph: NamedNode) -> list[Quad]:
 
 class StepsOf(Protocol):
     """The steps for the records of one source."""
-
-    @property
-    def root(self) -> str:
-        """How the names of their graphs begin."""
 
     @property
     def steps(self) -> Steps:
@@ -243,6 +241,5 @@ class Recorded(Opened[Sequence[StepsOf]]):
         sample = choose(inputs, most)
         differing = set[NamedNode]()
         for each in self._derivation if sample else ():
-            own = [graph for graph in sample if graph.value.startswith(each.root)]
-            differing.update(each.steps.find_differing(self.definition.name, own))
+            differing.update(each.steps.find_differing(self.definition.name, sample))
         return sorted(differing, key=str)

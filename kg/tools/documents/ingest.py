@@ -140,14 +140,14 @@ def extract_and_link(
     reader = Reader(kg)
     files = None if doc_ids is None else _find_files(reader, doc_ids)
     with exclusive_load(PROGRESS.get()):
-        report = call(kg, "find_entities", files, on_progress=PROGRESS.get()).to_dict()
-    notes = [] if report["files"] else ["These files were read before and have not changed."]
+        report = call(kg, "find_entities", files, on_progress=PROGRESS.get())
+    notes = [] if report.files else ["These files were read before and have not changed."]
     return reader.finish(
         Extracted(
-            docs=report["files"],
-            mentions=report["mentions"],
-            entities_new=report["entities_new"],
-            relations=report["relations"],
+            docs=report.files,
+            mentions=report.mentions,
+            entities_new=report.entities_new,
+            relations=report.relations,
             notes=notes,
         )
     )

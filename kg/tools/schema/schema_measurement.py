@@ -167,19 +167,19 @@ def get_measured_generation(kg: KnowledgeGraph) -> int | None:
 class SchemaCounts(Aggregate[Counts]):
     """The counts as a derivation."""
 
+    _kg: KnowledgeGraph
+
     def __init__(self, kg: KnowledgeGraph) -> None:
         super().__init__(kg, SCHEMA)
-        self._graph: Final = kg
-
         self.write, self.read = asdict, Counts.from_json
         self.renew = lambda full: _get_measurements(kg).take(measure_counts(kg))
 
     def find_differing(self, most: int) -> list[NamedNode]:
         """Measure up to `most` properties again, chosen by chance, and find those whose counts are others."""
         found = self.load()
-        if found is None or found[0] != self._graph.store.statistics().generation:
+        if found is None or found[0] != self._kg.store.statistics().generation:
             return []
-        stored, measurement = found[1].properties, _Measurement(self._graph)
+        stored, measurement = found[1].properties, _Measurement(self._kg)
         sample = random.sample(sorted(stored), min(most, len(stored)))
         return [
             NamedNode(iri)

@@ -75,9 +75,10 @@ class Violations:
 class LastCheck(Aggregate[tuple[Violations, Violations]]):
     """The violations of nodes and those of user graphs, as a derivation, which imports its computation."""
 
+    _kg: KnowledgeGraph
+
     def __init__(self, kg: KnowledgeGraph) -> None:
         super().__init__(kg, CHECK)
-        self._graph: Final = kg
 
     def write(self, value: tuple[Violations, Violations]) -> Any:
         """Convert violations to JSON; None, so that the next start validates everything, if they are too many."""
@@ -92,21 +93,21 @@ class LastCheck(Aggregate[tuple[Violations, Violations]]):
         """Validate what commits since the last check can affect, or everything."""
         from kg.tools.shacl.background_validation import DatasetChecks
 
-        DatasetChecks(self._graph).check(full=full)
+        DatasetChecks(self._kg).check(full=full)
 
     def find_differing(self, most: int) -> list[NamedNode]:
         """Validate up to `most` nodes with violations again, chosen by chance, and find those that have others."""
         from kg.shacl.data_graph import DataGraph
         from kg.tools.shacl.background_validation import load_dataset_shapes
 
-        found, generation = self.load(), self._graph.store.statistics().generation
+        found, generation = self.load(), self._kg.store.statistics().generation
         if found is None or found[0] != generation:
             return []
         shapes = found[1][0].shapes
         several = [node for node in shapes if isinstance(node, NamedNode)]
         sample = random.sample(several, min(most, len(several)))
         again = Violations()
-        with self._graph.store.snapshot(generation) as snapshot:
+        with self._kg.store.snapshot(generation) as snapshot:
             data = DataGraph.from_store(Store.read_only(str(snapshot.path)))
             again.replace(None, load_dataset_shapes().results_by_target(data, frozenset(sample), details=False))
         return [node for node in sample if again.shapes.get(node) != shapes[node]]

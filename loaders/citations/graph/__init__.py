@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from pyoxigraph import Literal, NamedNode
 
@@ -13,6 +13,9 @@ from kg.sparql.terms import bind
 from kg.store.protocol import named_node, select_each
 from kg.vocabulary import CITATIONS as ROOT
 from kg.vocabulary import PROV_GRAPH, SOURCED, mint
+
+if TYPE_CHECKING:
+    from loaders.citations.graph.refresh import Citations
 
 WITH_TEXT: Final = bind(
     """{
@@ -39,17 +42,7 @@ MEMBERS: Final = """
 SELECT DISTINCT ?graph WHERE { VALUES ?graph { $graphs } GRAPH ?graph { ?document eli:is_member_of ?family } }"""
 
 
-class Computation(Protocol):
-    """The citations of a store."""
-
-    def refresh(self, on_progress: Progress | None = None, *, full: bool = False) -> Outcome:
-        """Redo the records whose citations may differ with the current families, or all."""
-
-    def find_differing(self, most: int) -> list[NamedNode]:
-        """Find the citations of up to `most` records again; return the graphs that the store has in another state."""
-
-
-class CitationEngine(Opened[Computation]):
+class CitationEngine(Opened["Citations"]):
     """The citations of stored texts. Those of a record are in its commit; changes of families concern the others."""
 
     def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:

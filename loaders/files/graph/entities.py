@@ -10,12 +10,11 @@ follow from the texts alone, in any order in which the files are loaded.
 from __future__ import annotations
 
 import logging
-import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode, Quad
@@ -160,22 +159,12 @@ INTERRUPTED: Final = Interrupted()
 class EntityReport:
     """The outcome of an extraction. Counts are of the files that were read."""
 
-    run: str | None = None
     files: int = 0
     mentions: int = 0
     entities_new: int = 0
     relations: int = 0
-    seconds: float = 0.0
     is_done: bool = True
     """Whether all wanted files were read."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Build the object that tools return."""
-        return {
-            name: round(value, 3) if name == "seconds" else value
-            for name, value in asdict(self).items()
-            if name != "is_done"
-        }
 
 
 get_entity_graph: Final = ENTITIES.get_output
@@ -379,7 +368,6 @@ def refresh(
 
     Raises ModelError if the pipeline of the settings is not installed.
     """
-    started = time.perf_counter()
     report = EntityReport()
     with State(kg.settings.data_dir) as state:
         engine = Engine(kg, state, ENTITIES, Entities(kg, report, is_paused))
@@ -388,11 +376,10 @@ def refresh(
             if files is not None:
                 wanted = {NamedNode(GRAPHS + file.value.removeprefix(iri_prefix("file"))) for file in files}
                 due.hashes = {graph: digest for graph, digest in due.hashes.items() if graph in wanted}
-            report.run = engine.run(due, on_progress).run
+            engine.run(due, on_progress)
         links = WholeEngine(kg, state, LINKS)
         if link and report.is_done and links.is_used():
             links.derive()
-    report.seconds = time.perf_counter() - started
     return report
 
 
