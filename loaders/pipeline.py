@@ -217,9 +217,7 @@ class Loading:
         steps = [WithRecord(derive_languages, LANGUAGES), *loader.derivations]
         if self.citations is not None:
             steps.append(WithRecord(self.citations.derive))
-        self.root: Final = f"{SOURCED}{loader.domain}/"
-        """How the names of the graphs of its records begin."""
-        self.steps: Final = Steps(kg, self.root, steps)
+        self.steps: Final = Steps(kg, f"{SOURCED}{loader.domain}/", steps)
         self.derived: DerivedCodes = {}
         """The codes and languages that the last commit derived."""
         self.started = time.perf_counter()

@@ -125,7 +125,7 @@ class Steps:
                     on_progress(outcome.graphs - before, len(due), f"deriving {name}")
 
     def find_differing(self, name: str, sample: Sequence[NamedNode]) -> list[NamedNode]:
-        """Compute the outputs of a derivation for own graphs among these again; find those that the store has otherwise."""
+        """Compute the outputs of a derivation for own records again, and find those that the store has otherwise."""
         own = [graph for graph in sample if graph.value.startswith(self._root)]
         steps = [step for step in self._steps if step.follows_graphs]
         last = next((n for n, step in enumerate(steps) if step.definition and step.definition.name == name), -1)

@@ -15,7 +15,7 @@ from kg.vocabulary import CITATIONS as ROOT
 from kg.vocabulary import PROV_GRAPH, SOURCED, mint
 
 if TYPE_CHECKING:
-    from loaders.citations.graph.refresh import Citations
+    from loaders.citations.graph.refresh import Citations  # noqa: F401 -- the type of CitationEngine
 
 WITH_TEXT: Final = bind(
     """{

@@ -131,11 +131,6 @@ def to_quads(graph: NamedNode, unit: NamedNode, found: Sequence[Match]) -> list[
     return result
 
 
-def _find_silent(found: Mapping[NamedNode, Sequence[Unit]]) -> list[NamedNode]:
-    """Find the graphs with texts without a language: loaded by an earlier version, or put there by a person."""
-    return [graph for graph, units in found.items() if not all(unit.languages for unit in units)]
-
-
 Part = Mapping[NamedNode, str]
 """The text units of a graph that may contain a changed name, with their texts."""
 
@@ -208,19 +203,18 @@ class Mentions(AfterCommit[Table, Part]):
 
     def load_texts(self, todo: Mapping[NamedNode, Part | None]) -> Iterator[tuple[NamedNode, list[Unit]]]:
         """Load each graph with its text units to search."""
-        whole = [graph for graph, held in todo.items() if held is None]
-        for several in batched(whole, _GRAPHS_AT_ONCE):
-            found = load_units(self.store, several)
-            if silent := _find_silent(found):
+
+        def load(graphs: Sequence[NamedNode]) -> dict[NamedNode, list[Unit]]:
+            found = load_units(self.store, [graph for graph in graphs if todo[graph] is None])
+            parts = {graph: part for graph in graphs if (part := todo[graph]) is not None}
+            return found | add_languages(self.store, parts)
+
+        for several in batched(todo, _GRAPHS_AT_ONCE):
+            found = load(several)
+            if silent := [graph for graph, units in found.items() if not all(unit.languages for unit in units)]:
+                # Texts without a language: loaded by an earlier version, or put there by a person.
                 self.add_languages_to(silent)
-                found |= load_units(self.store, silent)
-            yield from found.items()
-        parts = {graph: held for graph, held in todo.items() if held is not None}
-        for several in batched(parts, _GRAPHS_AT_ONCE):
-            found = add_languages(self.store, {graph: parts[graph] for graph in several})
-            if silent := _find_silent(found):
-                self.add_languages_to(silent)
-                found |= add_languages(self.store, {graph: parts[graph] for graph in silent})
+                found |= load(silent)
             yield from found.items()
 
     def add_languages_to(self, graphs: Sequence[NamedNode]) -> None:
