@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
@@ -37,11 +36,9 @@ def count_due(kg: KnowledgeGraph) -> dict[str, Counter[str]]:
 def find_differing(kg: KnowledgeGraph, most: int) -> dict[str, list[str]]:
     """Compute up to `most` graphs of each derivation again, and find those that the store has in another state.
 
-    Inferred graphs are left out: `kg.integrity.inspection` compares them as a whole. Raises ModelError if a model that
-    one needs is missing.
+    Raises ModelError if a model that one needs is missing.
     """
-    here = [each for each in _open_here(kg) if each.definition.kind != "by difference"]
-    found = _call_each(kg, here, "find_differing", None, most=most)
+    found = _call_each(kg, "find_differing", None, most=most)
     return {name: [graph.value for graph in graphs] for name, graphs in found.items()}
 
 
@@ -52,12 +49,10 @@ def derive(kg: KnowledgeGraph, name: str | None, *, full: bool, on_progress: Pro
     """
     if name is not None and name not in DEFINITIONS:
         raise InvalidInputError(f"Unknown derivation {quoted(name)}. Available: {', '.join(DEFINITIONS)}.")
-    outcomes = _call_each(kg, _open_here(kg), "derive", name, full=full, on_progress=on_progress)
+    outcomes = _call_each(kg, "derive", name, full=full, on_progress=on_progress)
     return {each: asdict(outcome) for each, outcome in outcomes.items()}
 
 
-def _call_each(
-    kg: KnowledgeGraph, here: Sequence[Derivation], method: of_loaders.Method, name: str | None, **given: Any
-) -> dict[str, Any]:
+def _call_each(kg: KnowledgeGraph, method: of_loaders.Method, name: str | None, **given: Any) -> dict[str, Any]:
     made: dict[str, Any] = call(kg, "derivations", method, name, **given)
-    return made | of_loaders.call_methods(here, method, name, **given)
+    return made | of_loaders.call_methods(_open_here(kg), method, name, **given)

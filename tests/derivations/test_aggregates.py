@@ -17,7 +17,7 @@ import pytest
 from pyoxigraph import NamedNode, Quad
 
 from kg.derivations.aggregates import DEFINITIONS
-from kg.derivations.state import Known, Point, State
+from kg.derivations.state import Known, State
 from kg.integrity.compaction import compact
 from kg.knowledge_graph import KnowledgeGraph
 from kg.tools import derivations
@@ -100,8 +100,8 @@ def test_doctor_finds_counts_that_are_wrong_and_computes_them(kg: KnowledgeGraph
     ("change", "reason"),
     [
         ({"version": ""}, "new version"),
-        ({"latest": Point(1, "2020-01-01T00:00:00Z")}, "another state of the store"),
-        ({"generation": 7, "latest": Point(7, "2020-01-01T00:00:00Z")}, "another state of the store"),
+        ({"latest": 1, "committed": "2020-01-01T00:00:00Z"}, "another state of the store"),
+        ({"generation": 7, "latest": 7, "committed": "2020-01-01T00:00:00Z"}, "another state of the store"),
         ({"compared": b"{"}, None),
         ({"compared": b"3"}, None),
         ({"compared": b'{"classes": 3}'}, None),
