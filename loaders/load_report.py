@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
 
 from loaders.model import Rejection
+
+_WRITTEN: Final = (
+    *("source", "run", "loaded", "skipped", "rejected", "unread", "removed", "text_units", "mentions", "quads_added"),
+    *("quads_removed", "older", "redacted", "ceded", "returned", "pending_vectors", "seconds", "rejections"),
+)
+"""The fields that `kg load --json` prints, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +64,11 @@ class LoadReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Build the object that ``kg load --json`` prints."""
-        return {
-            "source": self.source,
-            "run": self.run,
-            "loaded": self.loaded,
-            "skipped": self.skipped,
-            "rejected": self.rejected,
+        return {name: getattr(self, name) for name in _WRITTEN} | {
             "unread": dict(sorted(self.unread.items())),
-            "removed": self.removed,
-            "text_units": self.text_units,
-            "mentions": self.mentions,
-            "quads_added": self.quads_added,
-            "quads_removed": self.quads_removed,
-            "older": [{"record": each.record, "reason": each.reason} for each in self.older],
-            "redacted": self.redacted,
+            "older": [asdict(each) for each in self.older],
             "ceded": dict(self.ceded),
             "returned": dict(self.returned),
-            "pending_vectors": self.pending_vectors,
             "seconds": round(self.seconds, 3),
             "rejections": [{"record": each.record, "reason": each.reason} for each in self.rejections],
         }

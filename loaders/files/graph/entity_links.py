@@ -387,7 +387,7 @@ def _score(
     described = {iri: f"{min(each.names, default='')}. {each.context}" for iri, each in compared.items()}
     vectors = _embed(kg, sorted(set(described.values())))
     for one, other in pairs:
-        cosine = vectors.compare(described[one.iri.value], described[other.iri.value])
+        cosine = _compare(vectors, described[one.iri.value], described[other.iri.value])
         string = compare_names(one, other)
         shared = _share([[frozenset(stems(each.context))] for each in (one, other)], 0, 1)
         popularity = max(one.mentions, other.mentions) / most
@@ -399,18 +399,12 @@ def _score(
             yield one, other, min(score, 1.0) if is_sure else min(score, _UNSURE), "similar names and contexts"
 
 
-@dataclass(slots=True)
-class _Vectors:
-    """Vectors of texts by the embedding model, or none."""
-
-    rows: Mapping[str, Sequence[float]]
-
-    def compare(self, one: str, other: str) -> float:
-        """Return the cosine of two texts; without a model, that of their words. Negative ones count as 0."""
-        if self.rows:
-            return max(0.0, sum(a * b for a, b in zip(self.rows[one], self.rows[other], strict=True)))
-        mine, theirs = _words_of(one), _words_of(other)
-        return len(mine & theirs) / ((len(mine) * len(theirs)) ** 0.5 or 1.0)
+def _compare(vectors: Mapping[str, Sequence[float]], one: str, other: str) -> float:
+    """Return the cosine of two texts; without vectors, that of their words. Negative ones count as 0."""
+    if vectors:
+        return max(0.0, sum(a * b for a, b in zip(vectors[one], vectors[other], strict=True)))
+    mine, theirs = _words_of(one), _words_of(other)
+    return len(mine & theirs) / ((len(mine) * len(theirs)) ** 0.5 or 1.0)
 
 
 @lru_cache(maxsize=4_096)
@@ -418,11 +412,12 @@ def _words_of(text: str) -> frozenset[str]:
     return frozenset(stems(text))
 
 
-def _embed(kg: KnowledgeGraph, texts: Sequence[str]) -> _Vectors:
+def _embed(kg: KnowledgeGraph, texts: Sequence[str]) -> Mapping[str, Sequence[float]]:
+    """Compute the vectors of texts; none without an embedding model."""
     rows: dict[str, Sequence[float]] = {}
     for part in batched(texts, AT_ONCE):
         made = kg.search.embed(part)
         if made is None:
-            return _Vectors({})
+            return {}
         rows |= dict(zip(part, made, strict=True))
-    return _Vectors(rows)
+    return rows
