@@ -83,9 +83,14 @@ class State:
     def __init__(self, data_dir: Path) -> None:
         directory = DataDirectory(data_dir)
         self._path: Final = directory.derivations
-        for former in (directory.mentions, directory.entities, directory.citations):
+        for former in (
+            directory.mentions,
+            directory.entities,
+            directory.citations,
+            directory.schema,
+            directory.checked,
+        ):
             shutil.rmtree(former, ignore_errors=True)
-        for former in (directory.schema, directory.checked):
             with suppress(OSError):
                 former.unlink()
         try:

@@ -251,7 +251,7 @@ class Histories(RuleBasedStateMachine):
 
     def _end(self) -> None:
         self.kg.store.close()
-        entities.INTERRUPTED.begun = None
+        entities.INTERRUPTED.clear()
 
     def _begin(self) -> None:
         self.kg = opened(self.data)

@@ -135,24 +135,9 @@ class Chunk:
     """Whether the order of its words is not sure."""
 
 
-@dataclass(slots=True)
-class Interrupted:
-    """The extraction of a long text that was paused, so that changed files need not wait for it."""
-
-    begun: tuple[NamedNode, str, Sequence[str], Steps] | None = None
-    """The graph of the file, its text, its gazetteer and its further steps."""
-
-    def take(self, graph: NamedNode, text: str, gazetteer: Sequence[str]) -> Steps | None:
-        """Take it if it is that of a file with the same text and gazetteer."""
-        if self.begun is None or self.begun[:3] != (graph, text, gazetteer):
-            return None
-        steps = self.begun[3]
-        self.begun = None
-        return steps
-
-
-INTERRUPTED: Final = Interrupted()
-"""The one of this process."""
+INTERRUPTED: Final[dict[tuple[NamedNode, str, Sequence[str]], Steps]] = {}
+"""The further steps of a long text that this process has paused, so that changed files need not wait for it: by the
+graph of the file, its text and its gazetteer."""
 
 
 @dataclass(slots=True)
@@ -444,12 +429,12 @@ class Entities(AfterCommit[Gazetteers, None]):
                             len(text),
                         )
                     gazetteer = table.names.get(get_collection(graph), [])
-                    steps = INTERRUPTED.take(graph, text, gazetteer)
-                    if steps is None:
-                        steps = extract_in_steps(text, *described[graph], pipeline, gazetteer)
+                    key = graph, text, tuple(gazetteer)
+                    steps = INTERRUPTED.pop(key, None) or extract_in_steps(text, *described[graph], pipeline, gazetteer)
                     found = run_steps(steps, self.is_paused)
                     if found is None:
-                        INTERRUPTED.begun = graph, text, gazetteer, steps
+                        INTERRUPTED.clear()
+                        INTERRUPTED[key] = steps
                         self.report.is_done = False
                         return
                     result = Result(self.build(graph, chunks[graph], found), _SAID, filter_of([text]))
