@@ -65,13 +65,13 @@ class Steps:
         self._steps: Final = steps
         self._due: Final[dict[str, set[NamedNode]]] = {}
         """The due records, by the name of the derivation."""
-        self._first: Final[list[Definition]] = []
+        self._first: Final[set[Definition]] = set()
         """The derivations that have no state yet, of a store without their inputs."""
         with State(kg.settings.data_dir) as state:
             for definition in self._definitions(steps):
                 recorded = Recorded(kg, state, definition, ())
                 if not recorded.mark_outdated():
-                    self._first.append(definition)
+                    self._first.add(definition)
                 due = recorded.load_due()
                 self._due[definition.name] = {graph for graph in due if graph.value.startswith(root)}
 
@@ -101,7 +101,7 @@ class Steps:
                     Recorded(self._kg, state, definition, ()).record(done.get(definition.name, ()))
         for name, found in done.items():
             self._due[name] -= found
-        self._first.clear()
+        self._first.difference_update(definitions)
 
     def derive_due(
         self, commit: CommitDue, outcome: Outcome, on_progress: Progress | None, only: str | None = None

@@ -18,7 +18,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Run
 from kg.search.index_sync import Progress
 from kg.store.protocol import Store, batched
-from kg.text import quoted
+from kg.text import list_first, quoted
 from kg.vocabulary import KG, OA, XSD, mint_mention
 from loaders.languages.graph.text_languages import VERSION as LANGUAGES_VERSION
 from loaders.languages.graph.text_languages import derive_languages
@@ -234,18 +234,15 @@ class Mentions(AfterCommit[Table, Part]):
 
     def log_unfit(self, table: Table) -> None:
         """Report and log the new names that are not searched for."""
-        for concept, kind, tag, text in table.rows if self.changed else ():
-            if (
-                kind != "unlike"
-                and (text, tag) in self.changed
-                and (reason := unfit_reason(text, primary_language(tag)))
-            ):
-                self.report.unfit.append(f"{quoted(text)} of {concept} {reason}")
-        self.report.unfit = sorted({*self.report.unfit})  # the same name may occur in several languages
-        for line in self.report.unfit[:_SHOWN]:
-            log.warning("Name not searched for: %s", line)
-        if (more := len(self.report.unfit) - _SHOWN) > 0:
-            log.warning("%d more names not searched for", more)
+        unfit = {  # the same name may occur in several languages
+            f"{quoted(text)} of {concept} {reason}"
+            for concept, kind, tag, text in (table.rows if self.changed else ())
+            if kind != "unlike" and (text, tag) in self.changed
+            if (reason := unfit_reason(text, primary_language(tag)))
+        }
+        self.report.unfit = sorted(unfit)
+        for line in list_first(self.report.unfit, _SHOWN, "names"):
+            log.warning("Not searched for: %s", line)
 
 
 def _others(store: Store, graph: NamedNode, found: Collection[NamedNode]) -> list[Quad]:
