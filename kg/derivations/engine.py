@@ -20,7 +20,7 @@ from typing import Final, Generic, TypeVar, cast
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg.derivations.protocol import Definition, Graph, Outcome, Progress
-from kg.derivations.state import Finished, Known, State
+from kg.derivations.state import Known, State
 from kg.provenance.load_records import Derived, RecordOrigin, Run
 from kg.provenance.promotion import build_load_patch
 from kg.sparql.terms import bind
@@ -383,15 +383,15 @@ class Engine(Opened[AfterCommit[Table, Part]], Generic[Table, Part]):
         """Commit the outputs of a batch, then record its inputs as done."""
         replace: dict[NamedNode, Sequence[Quad]] = {}
         origins: dict[NamedNode, RecordOrigin] = {}
-        done: dict[NamedNode, Finished] = {}
         for graph, result in batch.items():
-            output, digest = self.definition.get_output(graph), due.hashes[graph]
+            output = self.definition.get_output(graph)
             replace[output] = result.quads
-            origins[output] = RecordOrigin(digest, (), [graph], self.definition.get_rule(), result.said)
-            done[graph] = Finished(digest, result.remembered, due.parts.get(graph) is not None)
+            origins[output] = RecordOrigin(due.hashes[graph], (), [graph], self.definition.get_rule(), result.said)
         self._commit(replace, origins, due.table, outcome)
         with self._state.writing():
-            self._state.finish(self._name, done)
+            for graph, result in batch.items():
+                keeps = due.parts.get(graph) is not None
+                self._state.finish(self._name, graph, due.hashes[graph], result.remembered, keeps=keeps)
             latest = self._store.statistics().generation
             self._state.move(self._name, latest, read_time(self._store, latest))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -58,18 +58,6 @@ class Known:
     """The generation of the last commit of the store when the state was written."""
     committed: str
     """The time of that commit. No other store has both."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finished:
-    """An input whose output is stored: the hash of its content, and the value that the derivation remembers.
-
-    `keeps`: only a part of the input was read, so that everything is remembered that was before.
-    """
-
-    hash: str
-    remembered: bytes | None = None
-    keeps: bool = False
 
 
 class State:
@@ -177,12 +165,15 @@ class State:
         """Record that inputs are due, for a reason."""
         self._database.executemany(_MARK, ((name, graph.value, reason) for graph in graphs))
 
-    def finish(self, name: str, done: Mapping[NamedNode, Finished]) -> None:
-        """Record inputs that are done."""
-        self._database.executemany(
+    def finish(self, name: str, graph: NamedNode, digest: str, remembered: bytes | None, *, keeps: bool) -> None:
+        """Record that the output of an input with this hash is stored, and the value that the derivation remembers.
+
+        `keeps`: only a part of the input was read, so that everything is remembered that was before.
+        """
+        self._database.execute(
             "UPDATE inputs SET hash = ?, due = NULL, remembered = CASE WHEN ? THEN remembered ELSE ? END "
             "WHERE derivation = ? AND graph = ?",
-            ((each.hash, each.keeps, each.remembered, name, graph.value) for graph, each in done.items()),
+            (digest, keeps, remembered, name, graph.value),
         )
 
     def remove(self, name: str, graphs: Iterable[NamedNode]) -> None:
