@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import Final
@@ -122,12 +122,6 @@ class Place:
     end: int
 
 
-@dataclass(slots=True)
-class _Entities:
-    known: dict[str, Linked] = field(default_factory=dict)
-    places: dict[str, Place] = field(default_factory=dict)
-
-
 def score_link(cosine: float, string: float, type_: float, context: float, popularity: float) -> float:
     """Return the score of a link from 0 to 1. All arguments are from 0 to 1."""
     return 0.45 * cosine + 0.25 * string + 0.15 * type_ + 0.10 * context + 0.05 * popularity
@@ -234,30 +228,30 @@ class Links(Whole):
         kg, store = self.kg, self.kg.store
         if any(graph.value.startswith(_INSIDE) for graph in touched):
             before = None
-        entities = _load_entities(store)
+        known, places = _load_entities(store)
         stored = {named_node(row["graph"]) for row in select(store.query_sources, bind(STORED, links=Literal(_LINKS)))}
-        if not entities.known and not stored:
+        if not known and not stored:
             return {}, b"{}"
-        laws, outside = list(_find_laws(store, entities)), _find_outside(store, entities)
+        laws, outside = list(_find_laws(store, known)), _find_outside(store, known)
         hashes = _hash_candidates(laws, outside)
-        known = [entities.known[iri] for iri in sorted(entities.known)]
+        entities = [*known.values()]
         if before is None:
-            pairs = [*find_candidates(known), *outside]
+            pairs = [*find_candidates(entities), *outside]
         else:
             earlier = json.loads(before)
             changed = {iri for iri in earlier.keys() | hashes.keys() if earlier.get(iri) != hashes.get(iri)}
             laws = [each for each in laws if each[0].iri.value in changed]
-            pairs = [*find_candidates(known, changed), *(each for each in outside if each[0].iri.value in changed)]
+            pairs = [*find_candidates(entities, changed), *(each for each in outside if each[0].iri.value in changed)]
             stored &= {NamedNode(_LINKS + iri.removeprefix(_ENTITY)) for iri in changed}
-        found = [*laws, *_score(kg, entities, pairs)]
+        found = [*laws, *_score(kg, known, places, pairs)]
         wanted: dict[NamedNode, list[Quad]] = {graph: [] for graph in stored}
-        texts = _load_texts(store, {entities.places[one.iri.value].unit for one, _, _, _ in found})
+        texts = _load_texts(store, {places[one.iri.value].unit for one, _, _, _ in found})
         told: dict[NamedNode, set[NamedNode]] = defaultdict(
-            _find_described(store, [entities.places[one.iri.value] for one, _, _, _ in found]).copy
+            _find_described(store, [places[one.iri.value] for one, _, _, _ in found]).copy
         )
         for one, other, score, method in found:
             graph = NamedNode(_LINKS + one.iri.value.removeprefix(_ENTITY))
-            place = entities.places[one.iri.value]
+            place = places[one.iri.value]
             words = texts[place.unit.value][place.start : place.end]
             evidence = Evidence(place.unit, place.start, place.end, words, round(score, 4), method)
             node = mint_claim(one.iri, KG.sameAsCandidate, other.iri, graph)
@@ -303,22 +297,22 @@ def _get_sources(graph: NamedNode) -> list[NamedNode]:
     return [NamedNode(graph.value.replace("/graph/ext/entities/links/", "/graph/ref/entity/"))]
 
 
-def _load_entities(store: Store) -> _Entities:
-    """Load the entities that a file mentions, with the first mention of each and the words around it."""
-    entities = _Entities()
+def _load_entities(store: Store) -> tuple[dict[str, Linked], dict[str, Place]]:
+    """Load the entities that a file mentions, and the first mention of each, by their IRIs in order."""
+    known: dict[str, Linked] = {}
+    places: dict[str, Place] = {}
     for row in select(store.query_sources, bind(MENTIONS, files=Literal(_FILES))):
         iri = named_node(row["entity"]).value
-        if (known := entities.known.get(iri)) is not None:
-            known.mentions += 1
+        if iri in known:
+            known[iri].mentions += 1
             continue
         type_ = iri.removeprefix(_ENTITY).partition("/")[0]
-        entities.known[iri] = Linked(NamedNode(iri), type_, (), mentions=1)
-        place = Place(named_node(row["unit"]), int(term_text(row["start"])), int(term_text(row["end"])))
-        entities.places[iri] = place
-    names = _load_names(store, [each.iri for each in entities.known.values()])
+        known[iri] = Linked(NamedNode(iri), type_, (), mentions=1)
+        places[iri] = Place(named_node(row["unit"]), int(term_text(row["start"])), int(term_text(row["end"])))
+    names = _load_names(store, [each.iri for each in known.values()])
     for iri, own in names.items():
-        entities.known[iri].names = tuple(sorted(own))
-    return entities
+        known[iri].names = tuple(sorted(own))
+    return dict(sorted(known.items())), places
 
 
 def _load_names(store: Store, things: Sequence[NamedNode]) -> dict[str, set[str]]:
@@ -333,25 +327,26 @@ def _load_texts(store: Store, units: set[NamedNode]) -> dict[str, str]:
     return {named_node(row["unit"]).value: term_text(row["text"]) for row in rows}
 
 
-def _find_laws(store: Store, entities: _Entities) -> Iterator[tuple[Linked, Linked, float, str]]:
+def _find_laws(store: Store, known: Mapping[str, Linked]) -> Iterator[tuple[Linked, Linked, float, str]]:
     """Find the laws that are cited by the words of a mention."""
     query = bind(LAWS, files=Literal(_FILES), regulations=Literal(f"{_ENTITY}regulation/"))
     for row in sorted(select(store.query_sources, query), key=lambda row: (str(row["entity"]), str(row["thing"]))):
-        one = entities.known.get(named_node(row["entity"]).value)
+        one = known.get(named_node(row["entity"]).value)
         if one is not None:
             law = Linked(named_node(row["thing"]), "regulation", one.names)
             yield one, law, float(term_text(row["confidence"])), "citation"
 
 
-def _find_outside(store: Store, entities: _Entities) -> list[tuple[Linked, Linked]]:
+def _find_outside(store: Store, known: Mapping[str, Linked]) -> list[tuple[Linked, Linked]]:
     """Find the concepts, places and people that entities may be."""
-    known = [entities.known[iri] for iri in sorted(entities.known)]
     pairs: list[tuple[Linked, Linked]] = []
     prefix = Literal(f"{EXTRACTED}mentions/files/")
     things: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for row in select(store.query_sources, bind(CONCEPTS, files=Literal(_FILES), concepts=prefix)):
         things[named_node(row["thing"]).value].append((named_node(row["entity"]).value, "term"))
-    names = {(each.type, name): each for each in known if each.type in ("place", "person") for name in each.names}
+    names = {
+        (each.type, name): each for each in known.values() if each.type in ("place", "person") for name in each.names
+    }
     spelt = sorted({name for _, name in names})
     literals = (each for name in spelt for each in (Literal(name), Literal(name, language="en")))
     for row in select_each(store.query_sources, NAMED, "names", literals):
@@ -366,24 +361,24 @@ def _find_outside(store: Store, entities: _Entities) -> list[tuple[Linked, Linke
         defined[iri] = min(text, defined.get(iri, text))
     for iri in sorted(things):
         for entity, kind in sorted(things[iri]):
-            if entity in entities.known:
+            if entity in known:
                 names_of = tuple(sorted(labels.get(iri, ())))
-                pairs.append((entities.known[entity], Linked(NamedNode(iri), kind, names_of, defined.get(iri, ""))))
+                pairs.append((known[entity], Linked(NamedNode(iri), kind, names_of, defined.get(iri, ""))))
     return pairs
 
 
 def _score(
-    kg: KnowledgeGraph, entities: _Entities, pairs: Sequence[tuple[Linked, Linked]]
+    kg: KnowledgeGraph, known: Mapping[str, Linked], places: Mapping[str, Place], pairs: Sequence[tuple[Linked, Linked]]
 ) -> Iterator[tuple[Linked, Linked, float, str]]:
     """Score candidates, and yield those that are to be listed. Each text is embedded once."""
     compared = {each.iri.value: each for pair in pairs for each in pair}
-    own = {iri for iri in compared if iri in entities.places}
-    texts = _load_texts(kg.store, {entities.places[iri].unit for iri in own})
+    own = {iri for iri in compared if iri in places}
+    texts = _load_texts(kg.store, {places[iri].unit for iri in own})
     for iri in own:
-        place = entities.places[iri]
+        place = places[iri]
         text = texts[place.unit.value]
         compared[iri].context = text[max(0, place.start - _CONTEXT) : place.end + _CONTEXT]
-    most = max((each.mentions for each in entities.known.values()), default=1)
+    most = max((each.mentions for each in known.values()), default=1)
     described = {iri: f"{min(each.names, default='')}. {each.context}" for iri, each in compared.items()}
     vectors = _embed(kg, sorted(set(described.values())))
     for one, other in pairs:
