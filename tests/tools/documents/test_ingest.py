@@ -15,6 +15,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.store.protocol import select, term_text
 from kg.tools.documents.ingest import extract_and_link, ingest_docs
 from kg.vocabulary import DCTERMS, mint
+from loaders.files.graph.entities import EntityReport
 from loaders.sources import load
 
 
@@ -175,13 +176,9 @@ def test_extraction_reads_files_that_are_known(kg: KnowledgeGraph) -> None:
     ingest(kg, "one.md")
     asked: list[object] = []
 
-    class Report:
-        def to_dict(self) -> dict[str, int]:
-            return {"files": 1, "mentions": 4, "entities_new": 2, "relations": 1}
-
-    def find(graph: KnowledgeGraph, files: object, **_: object) -> Report:
+    def find(graph: KnowledgeGraph, files: object, **_: object) -> EntityReport:
         asked.append(files)
-        return Report()
+        return EntityReport(files=1, mentions=4, entities_new=2, relations=1)
 
     kg.confined = lambda graph, name, files, **options: {"find_entities": find}[name](graph, files, **options)
     file = mint("file", "shelf", "one.md")
