@@ -197,10 +197,11 @@ class Recorded(Opened[Sequence[StepsOf]]):
     def mark_outdated(self, *, full: bool = False) -> bool:
         """Record that all inputs are due, if a new version or another store makes them so, or `full`.
 
+        With `full`, inputs that only their source could change stay as they are.
         Returns false if that is to be recorded with the first commit, since there are no inputs.
         """
         known, reason = self.load_known()
-        if known is not None and not full:
+        if known is not None and (not full or self.definition.needs_source):
             return True
         name, inputs = self.definition.name, load_hashes(self._store, self.definition.reads)
         with self._state.writing():
