@@ -75,7 +75,7 @@ def store_status(kg: KnowledgeGraph) -> Document:
                 for name, reasons in derivations.count_due(kg).items()
                 if reasons
             ]
-        except ModelError as error:
+        except (ModelError, StoreError) as error:
             problems.append(str(error))
     return {
         "version": __version__,
@@ -261,11 +261,13 @@ def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Docum
         differing = derivations.find_differing(kg, SAMPLE)
     except ModelError as error:
         return {**document, "checked": {**document["checked"], "derived": str(error)}}
-    for name, graphs in differing.items():
-        if graphs and repair:
+    repaired = [name for name, graphs in differing.items() if graphs and repair]
+    if repaired:
+        done = document["repaired"] + [f"The graphs of {name} were computed again." for name in repaired]
+        for name in repaired:
             derive(kg, name, full=True)
-            document["repaired"].append(f"The graphs of {name} were computed again.")
-            continue
+        document = {**inspect_and_repair(kg, read=read, repair=False), "repaired": done}
+    for name, graphs in differing.items() if not repair else ():
         message = f"Its input and the names that it follows from have not changed, and give other {name}."
         commands = (f"kg derive {name} --full",)
         document["problems"] += [Problem("derived", graph, message, commands=commands).to_dict() for graph in graphs]
