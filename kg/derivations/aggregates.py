@@ -93,10 +93,17 @@ class Aggregate(Generic[Value]):
         self._use(lambda _, opened: opened.save(text.encode(), generation))
 
     def derive(self, *, full: bool = False, on_progress: Progress | None = None) -> Outcome:
-        """Count the value if commits have changed the store since, or as a whole."""
+        """Count the value if commits have changed the store since, or as a whole.
+
+        Raises StoreError if the state is found damaged: that of the other derivations is removed with it.
+        """
+        path = self._kg.settings.directory.derivations
+        was_stored = path.exists()
         is_due = full or bool(self.count_due())
         if is_due:
             self.renew(full)
+        if was_stored and not path.exists():
+            raise StoreError(f"{path} was damaged and is removed. Run the command again.")
         return Outcome(graphs=int(is_due))
 
     def count_due(self) -> Counter[str]:
