@@ -10,6 +10,7 @@ once, which commits nothing that is stored already.
 from __future__ import annotations
 
 import logging
+import os
 import shutil
 import sqlite3
 from collections.abc import Iterable, Iterator
@@ -26,8 +27,8 @@ from kg.errors import StoreError
 log = logging.getLogger(__name__)
 
 _FORMAT: Final = DataDirectory.derivations.version
-_DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, None))
-"""Error codes. There is none for a text that is not UTF-8, and for another format."""
+_DAMAGED: Final = frozenset((sqlite3.SQLITE_OK, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
+"""Error codes; OK for a text that is not UTF-8 and for another format, which have none."""
 _UNWRITABLE: Final = frozenset((sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY))
 _WAIT_S: Final = 60.0
 _TABLES: Final = """
@@ -84,7 +85,7 @@ class State:
         try:
             self._database = self._open(self._path)
         except sqlite3.DatabaseError as error:
-            is_unwritable = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in _UNWRITABLE
+            is_unwritable = _get_code(error) in _UNWRITABLE and not self._is_damaged(error)
             if is_unwritable:
                 log.warning("%s cannot be opened, so everything derived counts as unknown: %s", self._path, error)
             else:
@@ -100,13 +101,19 @@ class State:
             database.executescript(_TABLES)
             if not version:
                 database.execute(f"PRAGMA user_version = {_FORMAT}")
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a message may quote the damage
             database.close()
-            raise
+            raise error if isinstance(error, sqlite3.DatabaseError) else sqlite3.DatabaseError(str(error)) from error
         return database
 
+    def _is_damaged(self, error: sqlite3.DatabaseError) -> bool:
+        """Whether the content of the file causes an error; a damaged header may forbid to write a writable file."""
+        code = _get_code(error)
+        is_writable = os.access(self._path, os.W_OK) and os.access(self._path.parent, os.W_OK)
+        return code in _DAMAGED or (code == sqlite3.SQLITE_READONLY and is_writable)
+
     def _remove_damaged(self, error: sqlite3.DatabaseError) -> None:
-        if getattr(error, "sqlite_errorcode", None) not in _DAMAGED:
+        if not self._is_damaged(error):
             raise StoreError(f"{self._path} cannot be used: {error}.") from error
         log.warning("%s is removed, and everything derived is computed again: %s.", self._path, error)
         self._path.unlink(missing_ok=True)
@@ -143,7 +150,7 @@ class State:
         """Load the inputs among `graphs`, None: all, each with the hash of the content that its output follows from."""
         query = "SELECT graph, hash FROM inputs WHERE derivation = ?"
         if graphs is None:
-            return {NamedNode(graph): digest for graph, digest in self._database.execute(query, (name,))}
+            return {_to_node(graph): digest for graph, digest in self._database.execute(query, (name,))}
         found: dict[NamedNode, str | None] = {}
         for graph in graphs:
             row = self._database.execute(f"{query} AND graph = ?", (name, graph.value)).fetchone()
@@ -154,12 +161,12 @@ class State:
     def load_due(self, name: str) -> dict[NamedNode, str]:
         """Load the inputs that are due, each with the reason."""
         query = "SELECT graph, due FROM inputs WHERE derivation = ? AND due IS NOT NULL ORDER BY graph"
-        return {NamedNode(graph): due for graph, due in self._database.execute(query, (name,))}
+        return {_to_node(graph): due for graph, due in self._database.execute(query, (name,))}
 
     def iterate_finished(self, name: str) -> Iterator[tuple[NamedNode, bytes | None]]:
         """Yield the inputs that are not due, with the value that the derivation remembers of each."""
         query = "SELECT graph, remembered FROM inputs WHERE derivation = ? AND due IS NULL"
-        return ((NamedNode(graph), remembered) for graph, remembered in self._database.execute(query, (name,)))
+        return ((_to_node(graph), remembered) for graph, remembered in self._database.execute(query, (name,)))
 
     def mark_due(self, name: str, graphs: Iterable[NamedNode], reason: str) -> None:
         """Record that inputs are due, for a reason."""
@@ -192,3 +199,16 @@ class State:
             self._database.execute("ROLLBACK")
             raise
         self._database.execute("COMMIT")
+
+
+def _get_code(error: sqlite3.DatabaseError) -> int:
+    """Return the primary code of an error, OK if it has none."""
+    return (getattr(error, "sqlite_errorcode", None) or sqlite3.SQLITE_OK) & 0xFF
+
+
+def _to_node(graph: str) -> NamedNode:
+    """Return the node of a stored name."""
+    try:
+        return NamedNode(graph)
+    except ValueError as error:
+        raise sqlite3.DatabaseError(f"it has an invalid name of a graph: {error}") from error
