@@ -236,7 +236,7 @@ class Histories(RuleBasedStateMachine):
             return
         place, written = damage
         with self.state.open("r+b") as file:
-            file.seek(place % self.state.stat().st_size)
+            file.seek(place % max(self.state.stat().st_size, 1))
             file.write(written)
 
     @contextlib.contextmanager
