@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, Literal
 
 from kg.derivations.engine import Engine, WholeEngine
@@ -35,8 +35,8 @@ def call_each(kg: KnowledgeGraph, method: Method, name: str | None = None, **giv
     Each is looked up in its turn: some read only what others write.
     """
     with State(kg.settings.data_dir) as state:
-        several = (engine(kg, state, definition) for definition, engine in DEFINITIONS.items())
-        return call_methods((each for each in several if each.is_used()), method, name, **given)
+        chosen = [each for each in DEFINITIONS if name in (None, each.name)]
+        return call_methods(_open(kg, state, chosen), method, None, **given)
 
 
 def follow_load(kg: KnowledgeGraph, domain: str, on_progress: Progress | None = None) -> None:
@@ -44,13 +44,22 @@ def follow_load(kg: KnowledgeGraph, domain: str, on_progress: Progress | None = 
 
     The load itself computes the others: citations, with its families, and mentions and alignments from one table.
     """
+    left = [
+        each
+        for each in DEFINITIONS
+        if each.kind == "after the commit" and each not in (MENTIONS, ALIGNMENTS) and domain in (each.after or [domain])
+    ]
     with State(kg.settings.data_dir) as state:
-        for definition, engine in DEFINITIONS.items():
-            is_left = definition.kind == "after the commit" and definition not in (CITATIONS, MENTIONS, ALIGNMENTS)
-            if is_left and domain in (definition.after or [domain]):
-                opened = engine(kg, state, definition)
-                if opened.is_used():
-                    opened.derive(on_progress=on_progress)
+        for opened in _open(kg, state, left):
+            opened.derive(on_progress=on_progress)
+
+
+def _open(kg: KnowledgeGraph, state: State, definitions: Iterable[Definition]) -> Iterator[Derivation]:
+    """Open those of the derivations that the store has input for."""
+    for definition in definitions:
+        opened = DEFINITIONS[definition](kg, state, definition)
+        if opened.is_used():
+            yield opened
 
 
 def call_methods(several: Iterable[Derivation], method: Method, name: str | None, **given: Any) -> dict[str, Any]:

@@ -70,18 +70,8 @@ class State:
     """
 
     def __init__(self, data_dir: Path) -> None:
-        directory = DataDirectory(data_dir)
-        self._path: Final = directory.derivations
-        for former in (
-            directory.mentions,
-            directory.entities,
-            directory.citations,
-            directory.schema,
-            directory.checked,
-        ):
-            shutil.rmtree(former, ignore_errors=True)
-            with suppress(OSError):
-                former.unlink()
+        self._directory: Final = DataDirectory(data_dir)
+        self._path: Final = self._directory.derivations
         try:
             self._database = self._open(self._path)
         except sqlite3.DatabaseError as error:
@@ -99,12 +89,21 @@ class State:
             if version not in (0, _FORMAT):
                 raise sqlite3.DatabaseError(f"its format is {version}, and this version writes {_FORMAT}")
             database.executescript(_TABLES)
-            if not version:
+            if not version:  # new, or of the version that kept a part in other files
+                self._remove_former()
                 database.execute(f"PRAGMA user_version = {_FORMAT}")
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # a message may quote the damage
             database.close()
             raise error if isinstance(error, sqlite3.DatabaseError) else sqlite3.DatabaseError(str(error)) from error
         return database
+
+    def _remove_former(self) -> None:
+        directory = self._directory
+        for former in (directory.mentions, directory.entities, directory.citations):
+            shutil.rmtree(former, ignore_errors=True)
+        for file in (directory.schema, directory.checked):
+            with suppress(OSError):
+                file.unlink()
 
     def _is_damaged(self, error: sqlite3.DatabaseError) -> bool:
         """Whether the content of the file causes an error; a damaged header may forbid to write a writable file."""

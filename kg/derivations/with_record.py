@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from pyoxigraph import NamedNode, Quad
 
-from kg.derivations.engine import Opened, choose, load_hashes
+from kg.derivations.engine import Opened, choose
 from kg.derivations.protocol import Definition, Graph, Outcome, Progress
 from kg.derivations.state import State
 from kg.provenance.load_records import INVALIDATED, Derived, RecordOrigin
@@ -203,21 +203,21 @@ class Recorded(Opened[Sequence[StepsOf]]):
         known, reason = self.load_known()
         if known is not None and (not full or self.definition.needs_source):
             return True
-        name, inputs = self.definition.name, load_hashes(self._store, self.definition.reads)
+        inputs = self._load_inputs()
         with self._state.writing():
-            self._state.remove(name, self._state.load_due(name).keys() - inputs.keys())
-            self._state.mark_due(name, inputs, reason or "asked for")
+            self._state.remove(self._name, self.load_due().keys() - inputs.keys())
+            self._state.mark_due(self._name, inputs, reason or "asked for")
             if inputs:
                 self.save()
         return bool(inputs)
 
     def load_due(self) -> dict[NamedNode, str]:
         """Load the due inputs, each with the reason."""
-        return self._state.load_due(self.definition.name)
+        return self._state.load_due(self._name)
 
     def record(self, done: Iterable[NamedNode]) -> None:
         """Record that inputs are done, as of the last commit."""
-        self._state.remove(self.definition.name, done)
+        self._state.remove(self._name, done)
         self.save()
 
     def count_due(self) -> Counter[str]:
@@ -231,16 +231,15 @@ class Recorded(Opened[Sequence[StepsOf]]):
         outcome = Outcome()
         self.mark_outdated(full=full)
         for each in self._derivation if self.load_due() else ():
-            each.derive_due(outcome, on_progress, self.definition.name)
+            each.derive_due(outcome, on_progress, self._name)
         return outcome
 
     def find_differing(self, most: int) -> list[NamedNode]:
         """Compute the outputs of up to `most` inputs again, chosen by chance, and find those that differ."""
         if self.load_known()[0] is None:
             return []
-        inputs = load_hashes(self._store, self.definition.reads).keys() - self.load_due().keys()
-        sample = choose(inputs, most)
+        sample = choose(self._load_inputs().keys() - self.load_due().keys(), most)
         differing = set[NamedNode]()
         for each in self._derivation if sample else ():
-            differing.update(each.steps.find_differing(self.definition.name, sample))
+            differing.update(each.steps.find_differing(self._name, sample))
         return sorted(differing, key=str)

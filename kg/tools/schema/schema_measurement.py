@@ -8,7 +8,6 @@ memory and in the state of derivations, and is returned while a newer one is com
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -22,6 +21,7 @@ import pyoxigraph
 from pyoxigraph import Literal, NamedNode
 
 from kg.derivations.aggregates import SCHEMA, Aggregate
+from kg.derivations.engine import choose
 from kg.errors import QuadciteError, QueryMemoryError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.ontology import load_declared_terms, load_used_vocabulary
@@ -180,11 +180,11 @@ class SchemaCounts(Aggregate[Counts]):
         if found is None or found[0] != self._kg.store.statistics().generation:
             return []
         stored, measurement = found[1].properties, _Measurement(self._kg)
-        sample = random.sample(sorted(stored), min(most, len(stored)))
         return [
-            NamedNode(iri)
-            for iri in sample
-            if replace(measurement.measure_property(iri, True), example=None) != replace(stored[iri], example=None)
+            node
+            for node in choose(map(NamedNode, stored), most)
+            if replace(measurement.measure_property(node.value, True), example=None)
+            != replace(stored[node.value], example=None)
         ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from typing import Any, Final
 from pyoxigraph import NamedNode, RdfFormat, Store, parse
 
 from kg.derivations.aggregates import CHECK, Aggregate
+from kg.derivations.engine import choose
 from kg.knowledge_graph import KnowledgeGraph
 from kg.shacl.report import Violation
 from kg.store.protocol import Term
@@ -104,8 +104,7 @@ class LastCheck(Aggregate[tuple[Violations, Violations]]):
         if found is None or found[0] != generation:
             return []
         shapes = found[1][0].shapes
-        several = [node for node in shapes if isinstance(node, NamedNode)]
-        sample = random.sample(several, min(most, len(several)))
+        sample = choose((node for node in shapes if isinstance(node, NamedNode)), most)
         again = Violations()
         with self._kg.store.snapshot(generation) as snapshot:
             data = DataGraph.from_store(Store.read_only(str(snapshot.path)))

@@ -25,7 +25,7 @@ from kg.provenance.load_records import Derived, RecordOrigin, Rule
 from kg.search.index_sync import DERIVED_LANGUAGE
 from kg.sparql.terms import bind
 from kg.store.ownership import find_described, is_user_graph
-from kg.store.protocol import Store, Term, named_node, select
+from kg.store.protocol import Store, Term, named_node, select, select_each
 from kg.vocabulary import BASE, DCTERMS, KG, PROV_GRAPH, RDF, SCHEMA, SOURCED, XSD
 from kg.words import STOP_WORDS
 from loaders.languages.detection import CERTAIN, MINIMUM, Detection, detect_language, strip_marks
@@ -233,19 +233,15 @@ def derive_languages(store: Store, replace: Mapping[NamedNode, Sequence[Quad]]) 
 
 def _find_in_others(store: Store, things: Collection[NamedNode], replace: Collection[NamedNode]) -> set[NamedNode]:
     """Find the official documents among `things` that other graphs have too, as the chapter of several sections."""
-    if not things:
-        return set()
-    official = sorted(_OFFICIAL, key=str)
-    rows = select(
-        store.query, bind(SHARED, things=sorted(things, key=str), official=official, sources=Literal(SOURCED))
-    )
+    official, sources = sorted(_OFFICIAL, key=str), Literal(SOURCED)
+    rows = select_each(store.query, SHARED, "things", sorted(things, key=str), official=official, sources=sources)
     return {named_node(row["thing"]) for row in rows if row["source"] not in replace}
 
 
 def _load_premises(store: Store, groups: Sequence[NamedNode]) -> Mapping[NamedNode, set[NamedNode]]:
     """Load the graphs that shared graphs of languages were derived from."""
     found: dict[NamedNode, set[NamedNode]] = defaultdict(set)
-    for row in select(store.query, bind(PREMISES, groups=sorted(groups, key=str), prov=PROV_GRAPH)) if groups else ():
+    for row in select_each(store.query, PREMISES, "groups", sorted(groups, key=str), prov=PROV_GRAPH):
         found[named_node(row["group"])].add(named_node(row["source"]))
     return found
 
@@ -259,8 +255,7 @@ def _load_said(store: Store, sources: Sequence[NamedNode]) -> Iterator[Mapping[s
             query = bind(THINGS, sources=graphs, official=sorted(_OFFICIAL, key=str))
             found = {named_node(row["thing"]) for row in select(store.query, query)}
             things |= found - find_described(store.query_sources, found) if graphs is written else found
-    if things:
-        yield from select(store.query, bind(SAID, things=sorted(things, key=str), prefix=Literal(_LANGUAGES)))
+    yield from select_each(store.query, SAID, "things", sorted(things, key=str), prefix=Literal(_LANGUAGES))
 
 
 def _group_of(source: NamedNode, found: _Texts, thing: NamedNode) -> tuple[NamedNode, str | None]:
