@@ -187,7 +187,8 @@ class _Extraction:
         try:
             with closing(endpoint.run(tasks, answer, self.kg.settings.chat_concurrency, left)) as answers:
                 for done, ((section, _), error) in enumerate(answers, 1):
-                    if error is not None and not isinstance(error, ChatClosedError):
+                    is_over = isinstance(error, ChatClosedError) or time.monotonic() >= end
+                    if error is not None and not is_over:
                         self.report.failed[mint("section", self.name, section.key).value] = str(error)
                         self.report.waiting -= 1
                     if len(self.answered) >= BATCH:
