@@ -23,6 +23,7 @@ from kg.ingestion import Ingestion
 from kg.knowledge_graph import KnowledgeGraph
 from kg.processes import objects
 from kg.processes.child import Child, ChildGoneError, ChildLateError, command
+from kg.processes.confine import is_out_of_memory
 from kg.provenance import permissions
 from kg.search.protocol import SearchIndex
 from kg.store.protocol import Commit, Patch, Store
@@ -44,8 +45,6 @@ _METHODS: Final[Mapping[str, frozenset[str]]] = {
 """The methods that the process may ask for."""
 _OTHER_WRITES: Final = frozenset({"commit_provenance", "extend", "update", "write_payload"})
 """The other methods of the store that write."""
-_NO_THREAD: Final = "can't start new thread"
-"""The message of Python if there is no memory for the stack of a thread."""
 _NEXT: Final = "Parts of it may be stored. Shorten or split it."
 _REMOTE: Final = re.compile(r"[a-z][a-z0-9+.-]+[:@]")
 
@@ -204,7 +203,7 @@ class _Call:
 
 def describe_error(error: BaseException) -> tuple[str, str]:
     """Describe an error for the other process: its class and its message."""
-    if str(error) == _NO_THREAD:
+    if is_out_of_memory(error):
         error = MemoryError()
     return type(error).__name__, str(error)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import platform
 import resource
@@ -156,3 +157,10 @@ def holds_more_than(limit_bytes: int) -> bool:
             return int(statm.read().split()[1]) * _PAGE_BYTES > limit_bytes
     except OSError:
         return False
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error is how Python reports that there is no memory: also for a thread, a folder or a library."""
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
+        return True
+    return str(error) == "can't start new thread" or (isinstance(error, ImportError) and "map segment" in str(error))

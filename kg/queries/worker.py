@@ -206,9 +206,10 @@ class Evaluator:
             truncated = self._evaluate(request)
         except SyntaxError as error:
             self._fail("syntax", str(error))
-        except MemoryError:
-            self._fail("memory", "out of memory")
-        except OSError as error:
+        except (MemoryError, OSError) as error:
+            if confine.is_out_of_memory(error):
+                self._fail("memory", "out of memory")
+                return
             # Over an open snapshot only a socket is denied, by `confine.deny_sockets`.
             refused = isinstance(error, PermissionError) and not self._is_opening
             unwritable = str(error).startswith("RDF/XML")  # as the predicate rdf:li is

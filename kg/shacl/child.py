@@ -21,6 +21,7 @@ from pyoxigraph import NamedNode, Quad, RdfFormat, Store, parse, serialize
 from kg.errors import InvalidInputError, PayloadTooLargeError, QuadciteError, QueryLimitError
 from kg.processes import task
 from kg.processes.child import SyntaxFaultError
+from kg.processes.confine import is_out_of_memory
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.report import Violation, build_report_triples
 from kg.shacl.report_summary import summarize
@@ -52,19 +53,19 @@ def work(
     size, _ = settings["sizes"]
     try:
         _validate(settings, text[:size], text[size:], Path(settings["folder"]), locating)
-    except MemoryError:
-        return _reply_error(
-            "query_memory", f"The validation needs more than {settings['memory_bytes'] >> 20} MiB of memory."
-        )
     except RecursionError:
         return _reply_error("invalid_input", "The data or the shapes are nested too deeply.")
     except QuadciteError as error:
         return _reply_error(error.code, str(error))
-    except OSError as error:
-        if error.errno == errno.EFBIG:
-            return _reply_error(QueryLimitError.code, f"The report is larger than {settings['max_bytes']} bytes.")
-        return {"kind": "store", "message": str(error)}
-    except (RuntimeError, ValueError, SyntaxError) as error:
+    except (ImportError, MemoryError, OSError, RuntimeError, ValueError, SyntaxError) as error:
+        if is_out_of_memory(error):
+            return _reply_error(
+                "query_memory", f"The validation needs more than {settings['memory_bytes'] >> 20} MiB of memory."
+            )
+        if isinstance(error, OSError):
+            if error.errno == errno.EFBIG:
+                return _reply_error(QueryLimitError.code, f"The report is larger than {settings['max_bytes']} bytes.")
+            return {"kind": "store", "message": str(error)}
         return _reply_error("invalid_input", f"The validation failed: {error}")
     return {}
 

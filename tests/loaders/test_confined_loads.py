@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from kg.errors import (
 )
 from kg.knowledge_graph import KnowledgeGraph
 from loaders import confined_loads
-from loaders.confined_loads import ConfinedLoads
+from loaders.confined_loads import ConfinedLoads, build_error, describe_error
 from loaders.files.graph.watched_folder import WatchedFolder
 from loaders.sources import load_changed
 from loaders.zoning.graph.ingest import ingest
@@ -100,6 +101,19 @@ def test_a_load_that_exceeds_a_limit_is_stopped_and_the_next_one_runs(
             loads(kg, "receive", **_section(TEXT))
     assert kg.unindexed.is_set()
     assert loads(kg, "receive", **_section(TEXT + " Kilns are round."))["entries"][0]["outcome"] == "stored"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory", "kg"),
+        RuntimeError("can't start new thread"),
+        ImportError("libm.so: failed to map segment from shared object"),
+    ],
+)
+def test_every_way_to_run_out_of_memory_is_that_error(error: Exception) -> None:
+    assert type(build_error(*describe_error(error))) is QueryMemoryError
 
 
 def test_a_watched_folder_is_read_there_as_in_this_process(
