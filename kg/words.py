@@ -17,9 +17,10 @@ Three levels of precision, each where it is worth its cost:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from functools import lru_cache
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
+from itertools import product
+from typing import Final, NamedTuple
 
 Forms = Callable[[str], Sequence[str]]
 """Maps a case-folded word to its forms of the other number: plurals of a singular, singulars of a plural."""
@@ -34,6 +35,49 @@ UNSPACED: Final = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
 )
 """Runs of scripts without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han."""
+
+CLITICS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
+    "ar": (("و", "ف"), ("ب", "ك", "ل"), ("ال",)),
+    "he": (("ו",), ("ש", "כש"), ("ב", "כ", "ל", "מ"), ("ה",)),
+}
+"""Words that are written together with the next one, by primary language tag: of each group at most one, in this order.
+The last group is the article."""
+_ASSIMILATED: Final = {"لال": "لل"}
+"""The article after a preposition, as it is written."""
+
+
+class Unjoined(NamedTuple):
+    """A word without the clitics before it, which have `length` characters. Of these the last may be the article."""
+
+    length: int
+    word: str
+    has_article: bool
+
+
+@cache
+def _joined(language: str) -> Sequence[tuple[str, str]]:
+    """Return the sequences of clitics of a language as they are written, each with its article, longest first."""
+    *groups, articles = (("", *group) for group in CLITICS[language])
+    written = {"".join([*before, article]): article for *before, article in product(*groups, articles)}
+    for apart, together in _ASSIMILATED.items():
+        written |= {key.removesuffix(apart) + together: of for key, of in written.items() if key.endswith(apart)}
+    return sorted(((key, of) for key, of in written.items() if key), key=lambda each: -len(each[0]))
+
+
+def unjoin(word: str, language: str) -> Iterator[Unjoined]:
+    """Yield the words that remain of a word without clitics, shortest first: ``طاقة``, ``الطاقة`` of ``والطاقة``.
+
+    Letters of a word that look like a clitic are removed too: ``بطاقة`` (card) also yields ``طاقة`` (energy). So the
+    caller must know the word that is left, and that it is meant. Words of one letter are not yielded.
+    """
+    if language in CLITICS:
+        for clitics, article in _joined(language):
+            if word.startswith(clitics) and len(word) > len(clitics) + 1:
+                rest = word[len(clitics) :]
+                yield Unjoined(len(clitics), rest, bool(article))
+                if not clitics.endswith(article):
+                    yield Unjoined(len(clitics), article + rest, has_article=False)
+
 
 _ENGLISH_IRREGULAR: Final = {
     "man": "men", "woman": "women", "child": "children", "person": "people", "foot": "feet", "tooth": "teeth",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kg.words import FORMS, is_stop_word, singular, stems
+from kg.words import FORMS, is_stop_word, singular, stems, unjoin
 
 SINGULARS = {
     "dwellings": "dwelling", "families": "family", "uses": "use", "houses": "house", "boxes": "box", "feet": "foot",
@@ -42,3 +42,17 @@ def test_stop_words_are_those_of_the_language_or_of_any() -> None:
 
 def test_stems_relate_words_of_one_family_and_leave_out_common_words() -> None:
     assert stems("which regulations are regulated") == ["regul", "regul"]
+
+
+@pytest.mark.parametrize(
+    ("language", "word", "expected"),
+    [
+        ("ar", "وبالطاقة", {(4, "طاقة"), (2, "الطاقة"), (1, "بالطاقة")}),
+        ("ar", "للمناخ", {(2, "مناخ"), (2, "المناخ"), (1, "لمناخ")}),
+        ("he", "ושהאקלים", {(3, "אקלים"), (2, "האקלים"), (1, "שהאקלים")}),
+        ("ar", "وا", set()),
+        ("en", "alphabet", set()),
+    ],
+)
+def test_clitics_are_removed_one_by_one(language: str, word: str, expected: set[tuple[int, str]]) -> None:
+    assert {(length, rest) for length, rest, _ in unjoin(word, language)} == expected
