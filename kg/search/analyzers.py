@@ -73,6 +73,12 @@ def find_field(language: str | None) -> str:
     return f"{ENGLISH}_{primary}" if primary in STEMMERS else PLAIN
 
 
+def find_language(field: str) -> str | None:
+    """Return the language (primary subtag) of the texts of a field; None for `PLAIN`, which has several."""
+    found = get_stemmer(field)
+    return None if found is None else found[0]
+
+
 def is_foreign(language: str | None) -> bool:
     """Whether a text in `language` is known to be in another language than English."""
     return find_field(language) != ENGLISH
