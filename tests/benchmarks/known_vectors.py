@@ -28,6 +28,7 @@ class KnownVectors:
 
     name = MODEL
     at_once = 32
+    languages: frozenset[str] | None = None
 
     def __init__(self, file: Path) -> None:
         self._questions: list[str] = json.loads(file.with_suffix(".json").read_text("utf-8"))

@@ -58,6 +58,7 @@ class RandomEmbedder:
     name = "random"
     dimensions = 384
     at_once = 32
+    languages: frozenset[str] | None = None
 
     def embed_documents(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
         return [self.embed_query(text)[None, :] for text in texts]
@@ -74,6 +75,7 @@ class WordEmbedder:
     name = "words"
     dimensions = RandomEmbedder.dimensions
     at_once = RandomEmbedder.at_once
+    languages: frozenset[str] | None = None
 
     def __init__(self) -> None:
         self._random = RandomEmbedder()

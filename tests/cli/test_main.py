@@ -313,13 +313,13 @@ def test_validate_of_a_folder_with_nothing_in_it_is_usage(tmp_path: Path) -> Non
 def test_models_are_listed_with_their_state() -> None:
     listed = run("models", "list")
     assert re.search(r"^sentence-transformers/all-MiniLM-L6-v2 .* installed, selected$", listed.stdout, re.MULTILINE)
-    (selected,) = [model for model in answer("models", "list")["models"] if model["selected"]]
-    assert selected["dimensions"] == 384
+    selected = [model for model in answer("models", "list")["models"] if model["selected"]]
+    assert [(model["dimensions"], len(model["languages"])) for model in selected] == [(384, 1), (512, 15)]
 
 
-def test_the_model_verifies_and_is_not_pulled_twice() -> None:
+def test_the_models_verify_and_are_not_pulled_twice() -> None:
     assert answer("models", "verify")["ok"] is True
-    assert Path(answer("models", "pull")["path"]).is_dir()
+    assert [Path(pulled["path"]).is_dir() for pulled in answer("models", "pull")["models"]] == [True, True]
 
 
 @pytest.mark.long

@@ -34,6 +34,7 @@ from kg.search.embedding import (
     open_embedder,
     split_windows,
 )
+from kg.search.registry import MINILM
 from kg.settings import Settings, settings
 from tests.examples import dear
 
@@ -254,7 +255,7 @@ def test_an_absent_model_names_the_command(tmp_path: Path) -> None:
 def test_the_name_tells_the_arithmetic_and_threads_are_passed_on() -> None:
     chosen = settings().model_copy(update={"embedding_threads": 3})
     opened = open_embedder(chosen)
-    assert opened.name == f"{chosen.model}/{chosen.model_precision}"
+    assert opened.name == f"{MINILM}/{chosen.model_precision}"
     assert opened.at_once == 2 * 3 * BATCH
     assert models.load_model(chosen).threads == 3
 

@@ -650,9 +650,9 @@ class TestProcess:
         first.remove(["urn:g:a"])
         first.close()
         folder = tmp_path / "index"
-        assert VectorCache(folder).count() == 2
+        assert VectorCache(folder).count("words/32") == 2
         subprocess.run([*WordIndex.command, "compact", str(folder)], check=True)
-        assert VectorCache(folder).count() == 1
+        assert VectorCache(folder).count("words/32") == 1
         second = open_index()
         second.wait()
         assert iris(second.rank("wind levy", limit=5)) == ["urn:d:b#p=0"]

@@ -251,8 +251,8 @@ def test_a_pulled_model_is_whole_verified_and_listed(chosen: Settings, precision
     report = models.verify(wanted)
     assert (report.ok, report.files) == (True, 5), report.problems
     first = models.list_models(wanted)[0]
-    assert (first.name, first.selected, first.installed, first.verified) == (models.BUILT_IN, True, True, True)
-    assert not any(info.installed for info in models.list_models(wanted)[1:])
+    assert (first.name, first.selected, first.installed, first.verified) == (models.MINILM, True, True, True)
+    assert not any(info.installed for info in models.list_models(wanted)[2:])
 
 
 @pytest.mark.long
@@ -281,11 +281,11 @@ def test_a_wheel_on_disk_is_a_source(chosen: Settings, wheel: Path) -> None:
 
 @pytest.mark.usefixtures("pinned")
 def test_the_hub_is_a_source(server: Server, chosen: Settings, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    serve_hub(server, model_sources.BUILT_IN, model_sources.HUB_REVISION, files, monkeypatch)
+    serve_hub(server, model_sources.MINILM, model_sources.HUB_REVISION, files, monkeypatch)
     wanted = Settings(models_dir=chosen.models_dir, model_source="hub", hub_token="hf_fictional")
     models.pull(wanted)
     assert models.verify(wanted).ok
-    assert {token for path, token in server.asked if model_sources.BUILT_IN in path} == {"Bearer hf_fictional"}
+    assert {token for path, token in server.asked if model_sources.MINILM in path} == {"Bearer hf_fictional"}
 
 
 def serve_hub(server: Server, repository: str, revision: str, files: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,8 +207,8 @@ def test_a_text_that_gets_a_language_is_indexed_again_and_keeps_its_vector(index
     put(index, {"x": ("Die Häuser.", None), "y": ("Homes.", None)})
     pending = index.pending(10)
     rows = np.array([[1.0, 0.0]], np.float16)
-    index.cache.use("m", 2)
-    index.cache.put({digest: rows for digest, _ in pending.values()})
+    index.cache.use(0, "m", 2)
+    index.cache.put("m", {digest: rows for digest, _ in pending.values()})
     index.set_vectors({id_: (digest, rows) for id_, (digest, _) in pending.items()})
     assert find(index, "Haus") == []
     put(index, {"x": ("Die Häuser.", "de"), "y": ("Homes.", None)}, "2")

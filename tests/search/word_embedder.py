@@ -26,6 +26,7 @@ class WordEmbedder:
     """Writes each text it embeds to `journal`, a line each, so that a test can see what was computed."""
 
     at_once = 32
+    languages: frozenset[str] | None = None
 
     def __init__(self, name: str, dimensions: int = 32, journal: Path | None = None) -> None:
         self.name = name

@@ -1,0 +1,99 @@
+"""Facts about embedding models: languages, input length, prefixes, and the calibration of their scores.
+
+A model that is not listed here can be used as well. Its languages are unknown then, so it embeds texts in any language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+MINILM: Final = "sentence-transformers/all-MiniLM-L6-v2"
+USE: Final = "google/universal-sentence-encoder-multilingual-3"
+
+ENGLISH: Final = frozenset(("en",))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """The languages and sizes of a model. Those other than the languages apply to models that run in this process."""
+
+    name: str
+    languages: frozenset[str] | None
+    """Primary subtags (BCP 47) of the languages whose texts it can compare; None: any or unknown."""
+    dimensions: int
+    """Length of a vector. Fewer than the graph returns for a model trained to be truncated (Matryoshka)."""
+    window: int
+    """Longest input in tokens, including special ones."""
+    query_prefix: str = ""
+    passage_prefix: str = ""
+
+
+USE_LANGUAGES: Final = frozenset(
+    ["ar", "de", "en", "es", "fr", "it", "ja", "ko", "nl", "pl", "pt", "ru", "th", "tr", "zh"]
+)
+"""The 16 languages of its training; Chinese in both scripts is one primary subtag."""
+
+MODELS: Final = {
+    facts.name: facts
+    for facts in (
+        ModelFacts(MINILM, ENGLISH, 384, 256),
+        ModelFacts(USE, USE_LANGUAGES, 512, 128),
+    )
+}
+"""The models with facts of their own, by name."""
+
+_ENGLISH_MODELS: Final = (
+    "BAAI/bge-base-en", "BAAI/bge-large-en", "BAAI/bge-small-en", "Qdrant/clip-ViT-B-32-text", "Qdrant/constella-nano",
+    "Qdrant/constella-zero", "Qdrant/stella-en-400M-v5", "ibm-granite/granite-embedding-small-english-r2",
+    "jinaai/jina-clip-v1", "jinaai/jina-embeddings-v2-base-en", "jinaai/jina-embeddings-v2-small-en",
+    "minishlab/potion-base-8M", "minishlab/potion-retrieval-32M", "mixedbread-ai/mxbai-embed-large-v1",
+    "nomic-ai/nomic-embed-text-v1", "snowflake/snowflake-arctic-embed-", "thenlper/gte-",
+)  # fmt: skip
+"""Beginnings of the names of the models of fastembed that it describes as English."""
+
+_BILINGUAL_MODELS: Final = {
+    "BAAI/bge-small-zh": frozenset(("zh",)),
+    "jinaai/jina-embeddings-v2-base-de": frozenset(("de", "en")),
+    "jinaai/jina-embeddings-v2-base-es": frozenset(("en", "es")),
+    "jinaai/jina-embeddings-v2-base-zh": frozenset(("en", "zh")),
+    "jinaai/jina-embeddings-v2-base-code": ENGLISH,
+}
+"""The same for models of one or two other languages."""
+
+
+def get_facts(name: str) -> ModelFacts | None:
+    """Return the facts about a model by its name, or by that of an embedder: with a precision, or a host before it."""
+    for each in (name, name.rpartition("/")[0], name.partition("/")[2]):
+        if each in MODELS:
+            return MODELS[each]
+    return None
+
+
+def get_languages(name: str) -> frozenset[str] | None:
+    """Return the primary subtags of the languages that a model (or embedder) knows; None: any or unknown."""
+    if (facts := get_facts(name)) is not None:
+        return facts.languages
+    for start, languages in _BILINGUAL_MODELS.items():
+        if name.startswith(start):
+            return languages
+    return ENGLISH if name.startswith(_ENGLISH_MODELS) else None
+
+
+def get_offset(name: str, query: str | None, unit: str | None) -> float:
+    """Return the number to add to a cosine by a model (or embedder), for one scale of all models and languages.
+
+    `query` and `unit` are the languages of the query and of the text (primary subtags; None: unknown). A pair that was
+    not measured has the mean of the measured ones of its model; a model without any has 0.
+    """
+    facts = get_facts(name)
+    offsets = OFFSETS.get(facts.name, {}) if facts is not None else {}
+    if not offsets:
+        return 0.0
+    known = offsets.get((query or "", unit or ""))
+    return sum(offsets.values()) / len(offsets) if known is None else known
+
+
+OFFSETS: Final[Mapping[str, Mapping[tuple[str, str], float]]] = {}
+"""By model, then by the languages of query and text."""
