@@ -188,9 +188,12 @@ def _word_start(words: Sequence[int | None], index: int, floor: int) -> int:
     return start if start > floor else index
 
 
-def count_bytes(text: str) -> int:
-    """Count the bytes of `text`, or of its NFKD form if longer: an upper bound of its number of tokens."""
-    return max(len(text.encode()), len(unicodedata.normalize("NFKD", text).encode()))
+def count_tokens_at_most(text: str) -> int:
+    """Return an upper bound of the number of tokens of `text`: its bytes, or those of its NFKD form if more, and one.
+
+    SentencePiece puts a blank before the text.
+    """
+    return 1 + max(len(text.encode()), len(unicodedata.normalize("NFKD", text).encode()))
 
 
 class _WindowEmbedder:
@@ -244,7 +247,7 @@ class _WindowEmbedder:
     def embed_query(self, text: str) -> Vectors:
         """Embed a query as one vector; see Embedder."""
         _check_unicode(text)
-        parts = [text] if count_bytes(text) < self._size else [part for _, part, _ in self._cut([text])]
+        parts = [text] if count_tokens_at_most(text) <= self._size else [part for _, part, _ in self._cut([text])]
         return _mean(_normalize(self._embed_query(parts)))
 
     def _cut(self, texts: Sequence[str]) -> Iterator[tuple[int, str, int]]:

@@ -105,6 +105,8 @@ def _build_tokenizer(content: bytes) -> Tokenizer:
     tokenizer.normalizer = normalizers.Sequence(
         [
             normalizers.Replace(Regex(INVISIBLE), ""),
+            # As the next one, which however does not see characters that are composed of several.
+            normalizers.NFKC(),
             normalizers.Precompiled(parsed.normalizer_spec.precompiled_charsmap),
             normalizers.Strip(),
             normalizers.Replace(Regex(" {2,}"), " "),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -53,11 +54,13 @@ def test_invisible_characters_and_ligatures_change_nothing(embedder: Embedder) -
     assert np.array_equal(embedder.embed_query("the ﬁrst ﬂat"), embedder.embed_query("the first flat"))
 
 
-def test_adjacent_unknown_characters_are_one_token() -> None:
-    """As in SentencePiece."""
+def test_tokens_are_those_of_sentencepiece() -> None:
+    """Adjacent unknown characters are one token, and composed characters are as good as precomposed ones."""
     encoder = sentence_encoder.SentenceEncoder()
     assert encoder.encode("𐎠𐎡𐎢") == encoder.encode("𐎠")
     assert encoder.encode("") == [1, 0, 2]
+    for text in (*KNOWN_SENTENCES, "ﾊﾞﾝ"):
+        assert encoder.encode(unicodedata.normalize("NFD", text)) == encoder.encode(text)
 
 
 @pytest.mark.parametrize("text", ["x" * 200_000, "地" * 50_000, "b\u0301" * 50_000], ids=["latin", "han", "accents"])
