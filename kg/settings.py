@@ -66,6 +66,12 @@ class Settings(BaseSettings):
     )
     embedding_token: SecretStr | None = Field(None, description="Bearer token for `embedding_url`.")
     embedding_requests: int = Field(4, ge=1, le=64, description="Maximum concurrent requests to `embedding_url`.")
+    embedding_dimensions: int = Field(
+        0,
+        ge=0,
+        description="Length of the vectors of a model trained to have several (EmbeddingGemma: 128, 256, 512, 768), "
+        "and of those requested from `embedding_url`. 0: the model's own (EmbeddingGemma: 512).",
+    )
     embedding_threads: int = Field(
         0, ge=0, description="Threads of the local model, each with a batch of its own. 0: one for each core."
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,12 +21,12 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
-from kg.errors import InvalidInputError, UpstreamError
+from kg.errors import InvalidInputError, ModelError, UpstreamError
 from kg.processes.cores import count_cores
 from kg.remote.http import Reply, TooLargeError, request_with_retry, send_request
 from kg.search import models
 from kg.search.devices import CUDA, get_providers
-from kg.search.registry import MINILM, MODELS, USE, get_languages
+from kg.search.registry import MINILM, MODELS, USE, get_facts, get_languages, get_prefixes
 from kg.settings import Settings
 from kg.store.protocol import batched
 
@@ -129,15 +130,30 @@ def open_embedder(settings: Settings, name: str | None = None) -> Embedder:
         from kg.search.sentence_encoder import SentenceEncoder
 
         return UniversalSentenceEncoder(SentenceEncoder(), threads=threads)
+    length = settings.embedding_dimensions
     if settings.embedding_url is not None:
         token = settings.embedding_token.get_secret_value() if settings.embedding_token else None
-        return RemoteEmbedder(str(settings.embedding_url), name, token, requests=settings.embedding_requests)
+        url, requests = str(settings.embedding_url), settings.embedding_requests
+        return RemoteEmbedder(url, name, token, requests=requests, dimensions=length or None)
+    facts = MODELS.get(name)
+    if facts is None or not facts.lengths:
+        length = 0
+    elif length and length not in facts.lengths:
+        lengths = ", ".join(map(str, facts.lengths))
+        raise ModelError(f"QUADCITE_EMBEDDING_DIMENSIONS={length}, but vectors of {name} can have {lengths}.")
+    else:
+        length = length or facts.dimensions
     precision = f"/{settings.model_precision}" if name == MINILM else ""
     # A thread for each batch, not several for one: they wait for each other after each operator, and spin meanwhile.
     model = models.load_model(settings, name, threads=1)
-    if CUDA in get_providers(model):
-        return LocalEmbedder(model, name + precision, batch=GPU_BATCH)
-    return LocalEmbedder(model, name + precision, threads=threads)
+    on_gpu = CUDA in get_providers(model)
+    return LocalEmbedder(
+        model,
+        name + precision,
+        threads=1 if on_gpu else threads,
+        batch=GPU_BATCH if on_gpu else BATCH,
+        dimensions=length or None,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +210,11 @@ def count_tokens_at_most(text: str) -> int:
     SentencePiece puts a blank before the text.
     """
     return 1 + max(len(text.encode()), len(unicodedata.normalize("NFKD", text).encode()))
+
+
+def _mark(name: str, dimensions: int | None) -> str:
+    """Return the name of an embedder: its vectors are of another space with a prefix, or of another length."""
+    return name + ("/prefixed" if get_prefixes(name)[1] else "") + (f"/{dimensions}d" if dimensions else "")
 
 
 class _WindowEmbedder:
@@ -277,12 +298,26 @@ class LocalEmbedder(_WindowEmbedder):
     between two calls is about 0.98 or more. A query is a batch of its own, so its vector is always the same.
     """
 
-    def __init__(self, model: TextEmbedding, name: str, *, threads: int = 1, batch: int = BATCH) -> None:
+    def __init__(
+        self,
+        model: TextEmbedding,
+        name: str,
+        *,
+        threads: int = 1,
+        batch: int = BATCH,
+        dimensions: int | None = None,
+    ) -> None:
+        """Use a loaded model by its name, with the precision. `dimensions` cuts vectors, if it was trained for that."""
         inner = model.model.tokenizer  # type: ignore[attr-defined]
-        reads = inner.truncation["max_length"] if inner.truncation else UNLIMITED
-        size = int(reads) - inner.num_special_tokens_to_add(False)
-        super().__init__(name, int(model.embedding_size), size, batch, threads)
+        facts, prefixes = get_facts(name), get_prefixes(name)
+        reads = min(
+            inner.truncation["max_length"] if inner.truncation else UNLIMITED, facts.window if facts else sys.maxsize
+        )
+        before = max(len(inner.encode(prefix, add_special_tokens=False)) if prefix else 0 for prefix in prefixes)
+        size = int(reads) - inner.num_special_tokens_to_add(False) - before
+        super().__init__(_mark(name, dimensions), dimensions or int(model.embedding_size), size, batch, threads)
         self._model = model
+        self._query_prefix, self._passage_prefix = prefixes
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
@@ -295,10 +330,12 @@ class LocalEmbedder(_WindowEmbedder):
         return whole
 
     def _embed_batch(self, batch: Sequence[str]) -> list[NDArray[Any]]:
-        return list(self._model.passage_embed(batch, batch_size=self._batch))
+        texts = [self._passage_prefix + part for part in batch]
+        return [row[: self._dimensions] for row in self._model.passage_embed(texts, batch_size=self._batch)]
 
     def _embed_query(self, parts: Sequence[str]) -> Iterable[NDArray[Any]]:
-        return self._model.query_embed(parts)
+        found = self._model.query_embed([self._query_prefix + part for part in parts])
+        return (row[: self._dimensions] for row in found)
 
 
 class UniversalSentenceEncoder(_WindowEmbedder):
@@ -335,6 +372,7 @@ class RemoteEmbedder:
         token: str | None = None,
         *,
         requests: int = 4,
+        dimensions: int | None = None,
         timeout_s: float = 60.0,
         query_s: float = QUERY_S,
         sleep: Callable[[float], None] = time.sleep,
@@ -343,7 +381,9 @@ class RemoteEmbedder:
         self._url = path if path.endswith("/embeddings") else f"{path}/embeddings"
         self._model = model
         self._token = token
-        self._name = f"{urlsplit(self._url).hostname}/{model}"
+        self._name = f"{urlsplit(self._url).hostname}/{_mark(model, dimensions)}"
+        self._query_prefix, self._passage_prefix = get_prefixes(model)
+        self._options = {"dimensions": dimensions} if dimensions else {}
         self._sleep = sleep
         self._timeout_s = timeout_s
         self._query_s = query_s
@@ -379,7 +419,7 @@ class RemoteEmbedder:
 
     def embed_query(self, text: str) -> Vectors:
         """Embed a query as one vector, within `QUERY_S`; see Embedder."""
-        parts = [part for _, part, _ in self._cut([text])]
+        parts = [self._query_prefix + part for _, part, _ in self._cut([text])]
         until = time.monotonic() + self._query_s
         batches = [self._ask(batch, until) for batch in batched(parts, REMOTE_BATCH)]
         return _mean(_normalize(row for batch in batches for row in batch))
@@ -402,7 +442,8 @@ class RemoteEmbedder:
             yield number, rest or " ", len(rest)
 
     def _embed(self, parts: Sequence[str]) -> Vectors:
-        running = [self._pool.submit(self._ask, batch) for batch in batched(parts, REMOTE_BATCH)]
+        texts = [self._passage_prefix + part for part in parts]
+        running = [self._pool.submit(self._ask, batch) for batch in batched(texts, REMOTE_BATCH)]
         try:
             return _normalize(row for answer in running for row in answer.result())
         finally:
@@ -410,7 +451,8 @@ class RemoteEmbedder:
                 each.cancel()
 
     def _ask(self, batch: Sequence[str], until: float = math.inf) -> Vectors:
-        reply = self._post({"model": self._model, "input": list(batch), "encoding_format": "float"}, until)
+        body = {"model": self._model, "input": list(batch), "encoding_format": "float", **self._options}
+        reply = self._post(body, until)
         try:
             data = sorted(json.loads(reply.body)["data"], key=lambda item: int(item["index"]))
             vectors = np.array([item["embedding"] for item in data], dtype=np.float32)

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -230,6 +231,9 @@ class VerifyReport:
         return not self.problems
 
 
+_registering = Lock()
+
+
 def get_folder(settings: Settings, name: str | None = None) -> Path:
     """Return the folder of a model, installed or not; without a name, of the first one of the settings."""
     name = name or settings.models[0]
@@ -246,7 +250,7 @@ def list_models(settings: Settings | None = None) -> list[ModelInfo]:
     """
     chosen = settings or default_settings()
     catalogue = {name: (entry["dim"], entry["size_in_GB"]) for name, entry in _load_catalogue().items()}
-    catalogue[USE] = MODELS[USE].dimensions, 0.0
+    catalogue[USE] = 0, 0.0
     infos = []
     for name in sorted(catalogue, key=lambda name: (name not in ORIGINS, name == USE, name)):
         dimensions, gigabytes = catalogue[name]
@@ -257,7 +261,7 @@ def list_models(settings: Settings | None = None) -> list[ModelInfo]:
             ModelInfo(
                 name=name,
                 languages=None if languages is None else tuple(sorted(languages)),
-                dimensions=dimensions,
+                dimensions=MODELS[name].dimensions if name in MODELS else dimensions,
                 download_mb=round(gigabytes * 1000),
                 selected=name in chosen.models,
                 installed=installed,
@@ -376,6 +380,8 @@ def load_model(settings: Settings, name: str | None = None, *, threads: int | No
 def _load(name: str, folder: Path, threads: int = 0, providers: Sequence[str] = (CPU,)) -> TextEmbedding:
     from fastembed import TextEmbedding
 
+    if name != MINILM:  # loading the catalogue is slow
+        _load_catalogue()
     # Without a cache_dir, fastembed would create an unused folder in the system's temporary folder.
     return TextEmbedding(
         name,
@@ -387,9 +393,23 @@ def _load(name: str, folder: Path, threads: int = 0, providers: Sequence[str] = 
 
 
 def _load_catalogue() -> dict[str, dict[str, Any]]:
+    """Load the catalogue of fastembed, with the models of the registry that it does not have."""
     from fastembed import TextEmbedding
+    from fastembed.common.model_description import ModelSource, PoolingType
 
-    return {entry["model"]: entry for entry in TextEmbedding.list_supported_models()}
+    with _registering:
+        known = {entry["model"]: entry for entry in TextEmbedding.list_supported_models()}
+        added = [facts for facts in MODELS.values() if facts.download_mb and facts.name not in known]
+        for facts in added:
+            TextEmbedding.add_custom_model(
+                facts.name,
+                pooling=PoolingType.MEAN,
+                normalization=True,
+                sources=ModelSource(hf=facts.name),
+                dim=facts.dimensions,
+                size_in_gb=facts.download_mb / 1000,
+            )
+    return {entry["model"]: entry for entry in TextEmbedding.list_supported_models()} if added else known
 
 
 def _get_entry(name: str) -> dict[str, Any]:

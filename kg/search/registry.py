@@ -23,11 +23,13 @@ class ModelFacts:
     languages: frozenset[str] | None
     """Primary subtags (BCP 47) of the languages whose texts it can compare; None: any or unknown."""
     dimensions: int
-    """Length of a vector. Fewer than the graph returns for a model trained to be truncated (Matryoshka)."""
+    """Length of a vector."""
     window: int
     """Longest input in tokens, including special ones."""
-    query_prefix: str = ""
-    passage_prefix: str = ""
+    lengths: tuple[int, ...] = ()
+    """Lengths to which its vectors can be cut, if it was trained for that (Matryoshka representation learning)."""
+    download_mb: int = 0
+    """Size of its files, of a model that fastembed does not list: `onnx/model.onnx` in the repository of that name."""
 
 
 USE_LANGUAGES: Final = frozenset(
@@ -40,6 +42,9 @@ MODELS: Final = {
     for facts in (
         ModelFacts(MINILM, ENGLISH, 384, 256),
         ModelFacts(USE, USE_LANGUAGES, 512, 128),
+        ModelFacts("google/embeddinggemma-300m", None, 512, 512, lengths=(128, 256, 512, 768)),
+        ModelFacts("intfloat/multilingual-e5-small", None, 384, 512, download_mb=470),
+        ModelFacts("intfloat/multilingual-e5-base", None, 768, 512, download_mb=1_110),
     )
 }
 """The models with facts of their own, by name."""
@@ -63,12 +68,30 @@ _BILINGUAL_MODELS: Final = {
 """The same for models of one or two other languages."""
 
 
+_SEARCH_PROMPT: Final = "Represent this sentence for searching relevant passages: "
+_PREFIXES: Final = {
+    "BAAI/bge-base-en": (_SEARCH_PROMPT, ""),
+    "BAAI/bge-large-en": (_SEARCH_PROMPT, ""),
+    "BAAI/bge-small-en": (_SEARCH_PROMPT, ""),
+    "google/embeddinggemma-300m": ("task: search result | query: ", "title: none | text: "),
+    "intfloat/multilingual-e5-": ("query: ", "passage: "),
+    "mixedbread-ai/mxbai-embed-large-v1": (_SEARCH_PROMPT, ""),
+    "nomic-ai/nomic-embed-text-v1": ("search_query: ", "search_document: "),
+    "snowflake/snowflake-arctic-embed-": (_SEARCH_PROMPT, ""),
+}
+"""By the beginnings of names of models: the texts put before a query and a passage, as their publishers describe."""
+
+
+def get_prefixes(name: str) -> tuple[str, str]:
+    """Return the texts that a model expects before a query and before a passage."""
+    return next((prefixes for start, prefixes in _PREFIXES.items() if name.startswith(start)), ("", ""))
+
+
 def get_facts(name: str) -> ModelFacts | None:
     """Return the facts about a model by its name, or by that of an embedder: with a precision, or a host before it."""
-    for each in (name, name.rpartition("/")[0], name.partition("/")[2]):
-        if each in MODELS:
-            return MODELS[each]
-    return None
+    without_host = name.partition("/")[2]
+    names = (name, name.rpartition("/")[0], without_host, without_host.rpartition("/")[0])
+    return next((MODELS[each] for each in names if each in MODELS), None)
 
 
 def get_languages(name: str) -> frozenset[str] | None:

@@ -28,10 +28,12 @@ from kg.search.embedding import (
     BATCH,
     LocalEmbedder,
     RemoteEmbedder,
+    UniversalSentenceEncoder,
     Vectors,
     Window,
     count_tokens_at_most,
     open_embedder,
+    open_embedders,
     split_windows,
 )
 from kg.search.registry import MINILM, USE
@@ -40,6 +42,7 @@ from tests.examples import dear
 
 GEOTHERMAL = "Geothermal wells deeper than 400 metres need a licence from the Ministry of Energy."
 FISHING = "Boats that fish inside the reserve lose their licence for two years."
+GEMMA = "google/embeddinggemma-300m"
 
 
 @pytest.fixture(scope="module")
@@ -285,6 +288,53 @@ def test_a_model_on_a_gpu_gets_large_batches_one_at_a_time(monkeypatch: pytest.M
     assert open_embedder(settings()).at_once == 2 * embedding.GPU_BATCH
 
 
+@pytest.mark.parametrize(
+    ("name", "query", "passage", "marked"),
+    [
+        ("intfloat/multilingual-e5-small", "query: heat", "passage: heat", "/prefixed/256d"),
+        (
+            "google/embeddinggemma-300m",
+            "task: search result | query: heat",
+            "title: none | text: heat",
+            "/prefixed/256d",
+        ),
+        ("snowflake/snowflake-arctic-embed-xs", None, "heat", "/256d"),
+        ("some/model", "heat", "heat", "/256d"),
+    ],
+)
+def test_a_model_gets_its_prefixes_and_vectors_are_cut_to_length(
+    name: str, query: str | None, passage: str, marked: str
+) -> None:
+    asked: list[str] = []
+
+    class Model(Counting):
+        def query_embed(self, texts: list[str]) -> Any:
+            asked.extend(texts)
+            return self.inner.query_embed(texts)
+
+    model = Model(models.load_model(settings(), threads=1))
+    opened = LocalEmbedder(model, name, dimensions=256)
+    ((vector,),) = opened.embed_documents(["heat"])
+    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
+    assert (opened.name, vector.shape, opened.embed_query("heat").shape) == (name + marked, (256,), (256,))
+    assert model.seen == [passage]
+    assert asked == [query or "Represent this sentence for searching relevant passages: heat"]
+    opened.embed_documents(["law " * 1_000])
+    assert max(len(model.inner.model.tokenizer.encode(part).ids) for part in model.seen) <= models.WINDOW
+
+
+@pytest.mark.parametrize("model", ["", "a,", "a,a", "a,b,c"])
+def test_other_than_one_or_two_models_are_refused(model: str) -> None:
+    with pytest.raises(ValueError, match="one name, or two different ones"):
+        Settings(model=model, _env_file=None)
+
+
+def test_a_length_that_a_model_was_not_trained_for_is_refused() -> None:
+    chosen = Settings(model=GEMMA, embedding_dimensions=300, _env_file=None)
+    with pytest.raises(ModelError, match=r"300.*128, 256, 512, 768"):
+        open_embedder(chosen)
+
+
 # A remote endpoint
 
 Answer = tuple[int, dict[str, str], object]
@@ -362,6 +412,22 @@ def test_the_settings_choose_the_endpoint(endpoint: Endpoint) -> None:
     assert endpoint.tokens == {"Bearer t"}
     assert endpoint.requests[0]["path"] == "/v1/embeddings"
     opened.close()
+
+
+def test_an_endpoint_computes_the_models_that_it_can_serve(endpoint: Endpoint) -> None:
+    chosen = Settings(
+        embedding_url=endpoint.url,
+        model=f"intfloat/multilingual-e5-small, {USE}",
+        embedding_dimensions=4,
+        _env_file=None,
+    )
+    first, second = open_embedders(chosen)
+    assert (first.name, first.languages) == ("127.0.0.1/intfloat/multilingual-e5-small/prefixed/4d", None)
+    assert isinstance(second, UniversalSentenceEncoder)
+    first.embed_documents(["heat"])
+    first.embed_query("heat")
+    assert [request["input"] for request in endpoint.requests] == [["passage: heat"], ["query: heat"]]
+    assert {request["dimensions"] for request in endpoint.requests} == {4}
 
 
 def test_remote_vectors_come_back_in_order_and_normalized(remote: RemoteEmbedder, endpoint: Endpoint) -> None:

@@ -496,18 +496,31 @@ print(sum(line.startswith("writing") for line in said), models.verify(chosen).ok
     assert left_in(chosen.models_dir) == [models.get_folder(chosen).name]
 
 
-@pytest.mark.parametrize("source", ["folder", "hub"])
-def test_another_model_of_fastembed_is_pulled_and_opens_offline(
-    server: Server, chosen: Settings, files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+@pytest.mark.parametrize(
+    ("name", "repository", "source"),
+    [
+        ("snowflake/snowflake-arctic-embed-xs", "Snowflake/snowflake-arctic-embed-xs", "hub"),
+        ("intfloat/multilingual-e5-small", "intfloat/multilingual-e5-small", "hub"),
+        ("intfloat/multilingual-e5-small", "", "folder"),
+    ],
+)
+def test_another_model_is_pulled_and_opens_offline(
+    server: Server,
+    chosen: Settings,
+    files: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    repository: str,
+    source: str,
 ) -> None:
-    name = "snowflake/snowflake-arctic-embed-xs"
     ready = tmp_path / "ready"
     shutil.copytree(files, ready)
     (ready / "model.safetensors").rename(ready / "unwanted.safetensors")
     (ready / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 128, "pad_token": "[PAD]"}))
     (ready / "onnx").mkdir()
     bert_onnx.write_encoder(files / "model.safetensors", CONFIG, ready / "onnx" / "model.onnx")
-    serve_hub(server, "Snowflake/snowflake-arctic-embed-xs", "1" * 40, ready, monkeypatch)
+    serve_hub(server, repository, "1" * 40, ready, monkeypatch)
     place = "hub" if source == "hub" else str(ready)
     wanted = chosen.model_copy(update={"model": name, "model_source": place})
     folder = models.pull(wanted)
