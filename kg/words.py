@@ -32,9 +32,10 @@ def to_word_set(text: str) -> frozenset[str]:
 
 
 UNSPACED: Final = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff]+"
 )
-"""Runs of scripts without spaces between words: Thai, Lao, Myanmar, Khmer, kana, Han."""
+"""Runs of scripts that are compared by pairs of characters: Thai, Lao, Myanmar, Khmer, kana, Han, which have no spaces
+between words, and Hangul, whose words have endings."""
 
 CLITICS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "ar": (("و", "ف"), ("ب", "ك", "ل"), ("ال",)),

@@ -16,7 +16,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from kg.fuzzy_names import fold, separate_raised
+from kg.fuzzy_names import fold
+from kg.search.tokenization import normalize, split_query, split_text
 from kg.words import STOP_WORDS, singular, stem
 
 STEM: Final = 6
@@ -59,11 +60,12 @@ class QuestionWords:
         """Measure the overlap with each of `texts`. How rare a word is, is measured in these texts."""
         found: list[tuple[frozenset[str], float, bool]] = []
         for text in texts:
-            plain = separate_raised(text[:_MOST_CHARACTERS]).casefold()
-            stems = [*map(_STEMS.__getitem__, _WORD.findall(plain))]
+            words, wholes = split_text(text[:_MOST_CHARACTERS])
+            stems = [*map(_STEMS.__getitem__, words)]
             pairs = len(self.pairs.intersection(pairwise(stems))) / len(self.pairs) if self.pairs else 0.0
+            plain = normalize(text[:_MOST_CHARACTERS]) if self.exact else ""
             exact = any(pattern.search(plain) for pattern in self.exact)
-            found.append((self.words.intersection(stems), pairs, exact))
+            found.append((self.words.intersection((*stems, *map(_STEMS.__getitem__, wholes))), pairs, exact))
         shares = find_shares(self.words, [words for words, _, _ in found])
         return [Overlap(pairs, 1.0 if exact else share) for (_, pairs, exact), share in zip(found, shares, strict=True)]
 
@@ -101,8 +103,8 @@ _STEMS: Final = _Stems()
 @lru_cache(maxsize=256)
 def parse_question(text: str) -> QuestionWords:
     """Parse a question into its words, pairs of words, phrases in quotes and identifiers."""
-    plain = separate_raised(text).casefold()
-    words = _WORD.findall(plain)[:_MOST_WORDS]
+    plain = normalize(text)
+    words = split_query(text)[:_MOST_WORDS]
     exact = [*_QUOTED.findall(plain), *_IDENTIFIER.findall(plain)]
     patterns = [r"\W+".join(map(re.escape, parts)) for phrase in exact if (parts := _WORD.findall(phrase))]
     return QuestionWords(

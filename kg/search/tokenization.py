@@ -1,0 +1,122 @@
+"""Words of a text as they are compared: in the index, in queries and in excerpts. Pure functions.
+
+A word is a run of letters, digits and their marks, in lower case and compatibility forms (NFKC, ligatures as letters),
+without characters that are not shown: soft hyphens, zero-width characters, byte order marks. Runs of scripts without
+spaces, and Hangul, whose words have endings, are pairs of characters that overlap. Raised digits next to a number are
+words of their own.
+
+Some words are written in pieces, and then both the pieces and the whole are words of a text:
+
+* numbers with groups of digits: 1,250,000, 1.250.000, 1 250 000, 12,50,000 and the same in digits of other scripts;
+* words broken at the end of a line, also where the line is lost: ``calen-dar``. A compound such as ``low-income`` has a
+  whole too, which no query asks for, so that it does no harm.
+
+In a query, a grouped number is the whole, where the groups cannot be anything else. After a dot or a space, one group
+may be a decimal or another number, so the pieces are the words.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Final
+
+from kg.fuzzy_names import separate_raised
+from kg.words import UNSPACED
+
+_HIDDEN: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+)
+_HIDDEN_RUN: Final = re.compile(f"[{_HIDDEN}]+")
+_GROUPED: Final = re.compile(
+    r"(?<![^\W_])(?<!\d[.,'\u2019])\d{1,3}"
+    r"(?:(?P<by>[.,'\u2019\u066c\u00a0\u2009\u202f ])\d{3}(?:(?P=by)\d{3})*+(?!(?P=by)\d)|(?:,\d\d)+,\d{3}(?!,\d))"
+    r"(?![^\W_])"
+)
+_BROKEN: Final = re.compile(
+    r"(?<![^\W_])(?<!-)([^\W\d_]{2,40})[-\u2010](?:[^\S\n]*\n\s*)?([^\W\d_]{2,40})(?![^\W_])(?!-)"
+)
+_UNSURE: Final = (".", " ")
+_OTHER_DIGIT: Final = re.compile(r"(?![0-9])\d")
+_ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
+
+
+def normalize(text: str) -> str:
+    """Normalize a text to compare its words: no hidden characters, compatibility forms, digits from 0 to 9, no case."""
+    if text.isascii():
+        return text.lower()
+    plain = unicodedata.normalize("NFKC", separate_raised(_HIDDEN_RUN.sub("", text))).lower()
+    return _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
+
+
+def split_text(text: str) -> tuple[list[str], list[str]]:
+    """Split a text into its words, and list the wholes of those that are written in pieces."""
+    plain = normalize(text)
+    wholes = [_join(found[0]) for found in _GROUPED.finditer(plain)]
+    if "-" in plain or "\u2010" in plain:
+        wholes += [one + other for one, other in _BROKEN.findall(plain)]
+    return _split(plain), wholes
+
+
+def split_query(text: str) -> list[str]:
+    """Split a query into its words."""
+    return _split(_GROUPED.sub(lambda found: found[0] if _is_unsure(found) else _join(found[0]), normalize(text)))
+
+
+def find_words(text: str) -> Iterator[tuple[int, int, str]]:
+    """Yield each word of a text, normalized, with its offsets in the text as it is; wholes of words in pieces too."""
+    hidden = {at for found in _HIDDEN_RUN.finditer(text) for at in range(*found.span())}
+    if not hidden:
+        yield from _find_shown(text)
+        return
+    places = [at for at in range(len(text)) if at not in hidden]
+    for start, end, word in _find_shown(_HIDDEN_RUN.sub("", text)):
+        yield places[start], places[end - 1] + 1, word
+
+
+def _find_shown(text: str) -> Iterator[tuple[int, int, str]]:
+    """Find the words of a text without hidden characters."""
+    for pattern in (_GROUPED, _BROKEN):
+        for found in pattern.finditer(text):
+            yield found.start(), found.end(), "".join(_split(normalize(found[0])))
+    for found in _word().finditer(text):
+        at = found.start()
+        for run in (*UNSPACED.finditer(text, at, found.end()), None):
+            end = found.end() if run is None else run.start()
+            for word in _split(normalize(text[at:end])):
+                yield at, end, word
+            if run is not None:
+                at = run.end()
+                for number, pair in enumerate(_to_pairs(run[0])):
+                    start = run.start() + number
+                    for word in _split(normalize(pair)):
+                        yield start, start + len(pair), word
+
+
+def _split(plain: str) -> list[str]:
+    if plain.isascii():
+        return _ASCII_WORD.findall(plain)
+    words: list[str] = _word().findall(UNSPACED.sub(lambda run: f" {' '.join(_to_pairs(run[0]))} ", plain))
+    return words
+
+
+def _to_pairs(run: str) -> list[str]:
+    return [run[at : at + 2] for at in range(max(1, len(run) - 1))]
+
+
+def _is_unsure(found: re.Match[str]) -> bool:
+    by = found["by"]
+    return by in _UNSURE and found[0].count(by) == 1
+
+
+def _join(number: str) -> str:
+    return "".join(filter(str.isdecimal, number))
+
+
+@lru_cache(maxsize=1)
+def _word() -> re.Pattern[str]:
+    """Compile the pattern of a word, with the marks that are parts of words, such as vowel signs."""
+    marks = "".join(mark for mark in map(chr, range(0x300, 0x10000)) if unicodedata.category(mark)[0] == "M")
+    return re.compile(f"[^\\W_]+(?:[{marks}][^\\W_]*)*")
