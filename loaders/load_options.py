@@ -32,7 +32,9 @@ OPTIONS: Final = {
     "municipality": Option("NAME", "Municipality of a code or table.", ("zoning",)),
     "state": Option("STATE", "State of the municipality: two letters or the name.", ("zoning",)),
     "mapping": Option(
-        "FILE", "TOML file that maps the columns of a table of districts or members.", ("members", "zoning")
+        "FILE",
+        "TOML file that maps the columns of a table, or the members of JSON objects.",
+        ("climate", "members", "zoning"),
     ),
     "collection": Option("NAME", "Collection of files. Default: the name of their folder.", ("files",)),
     "tags": Option(

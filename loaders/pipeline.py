@@ -544,22 +544,27 @@ class Loading:
         self.report_progress()
 
     def skip_older(self, batch: Batch) -> set[NamedNode]:
-        """Take the records out of the batch that are older than the stored ones; return those of unknown order."""
+        """Take the records out of the batch that are older than the stored ones; return those of unknown order.
+
+        A record without texts from a catalog is taken out too, if the stored one has texts, which are of other files.
+        """
         changed = [graph for graph in batch.documents if graph in self.known]
         ages = {graph: find_age(batch.candidates[graph]) for graph in changed}
         stored = load_ages(self.kg.store, [graph for graph, age in ages.items() if age != Age()])
-        for graph, before in stored.items() if not self.replace_newer else ():
-            if ages[graph].is_older(before):
-                document = batch.documents.pop(graph)
-                del batch.candidates[graph]
-                self.report.skipped += 1
-                self.report.older.append(
-                    Older(
-                        display_name(document),
-                        f"The stored record is newer ({before}) than this one ({ages[graph]}). "
-                        "To replace it, load with --replace-newer.",
-                    )
-                )
+        reasons = {
+            graph: f"The stored record is newer ({before}) than this one ({ages[graph]})."
+            for graph, before in stored.items()
+            if ages[graph].is_older(before)
+        }
+        documents = [document for graph in changed if (document := batch.documents[graph]) and not document.units]
+        reasons |= self.identities.find_texts([each for each in documents if isinstance(each, SourceDocument)])
+        for graph, reason in reasons.items() if not self.replace_newer else ():
+            document = batch.documents.pop(graph)
+            del batch.candidates[graph]
+            self.report.skipped += 1
+            self.report.older.append(
+                Older(display_name(document), f"{reason} To replace it, load with --replace-newer.")
+            )
         return {graph for graph in changed if not ages[graph].is_comparable(stored.get(graph, Age()))}
 
     def warn_of_shrinking(self, batch: Batch, commit: Commit, undated: Collection[NamedNode]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -13,14 +13,19 @@ from kg.provenance.load_records import RecordOrigin, RowsOf, SourceFile, format_
 from kg.provenance.source_paths import SourcePaths
 from kg.sparql.terms import bind
 from kg.store.ownership import is_user_graph
-from kg.store.protocol import Store, select
-from kg.vocabulary import BASE, KG, SUPERCLASS_GRAPH
+from kg.store.protocol import Store, named_node, select
+from kg.vocabulary import BASE, KG, SCHEMA, SUPERCLASS_GRAPH
 from loaders.model import Rejection, Snapshot, SourceDocument, SourceGraph, graph_name
 
 HOMES: Final = """
 SELECT DISTINCT ?thing ?graph WHERE {
   VALUES ?thing { $things } GRAPH ?graph { ?thing a ?class } FILTER(?graph != $inferred)
 }"""
+
+
+WITH_TEXT: Final = (
+    "SELECT ?graph WHERE { VALUES ?graph { $graphs } FILTER EXISTS { GRAPH ?graph { ?unit $text ?words } } }"
+)
 
 
 class Identities:
@@ -82,6 +87,22 @@ class Identities:
         if any(f"{load_records.CORRECTION}{place} rows" in each for each in known.values() for place in ours):
             return None
         return ", ".join(sorted(theirs.values())) or "an earlier load"
+
+    def find_texts(self, documents: Sequence[SourceDocument]) -> dict[NamedNode, str]:
+        """Find the stored records with texts of these without any, from other files; return why each is kept."""
+        if not documents:
+            return {}
+        by_graph = {graph_name(document): document for document in documents}
+        query = bind(WITH_TEXT, graphs=[*by_graph], text=SCHEMA.text)
+        graphs = [named_node(row["graph"]) for row in select(self.store.query, query)]
+        found = {}
+        for graph, theirs in load_records.load_sources(self.store, graphs).items():
+            ours = {load_records.mint_source(origin.snapshot.source).value for origin in by_graph[graph].origins}
+            if ours.isdisjoint(theirs):
+                found[graph] = (
+                    f"The stored record has texts, from {', '.join(sorted(theirs.values()))}; this one has none."
+                )
+        return found
 
     def _find_place(self, home: NamedNode) -> str:
         places = load_records.load_sources(self.store, [home]).get(home, {}) if home in self.known else {}

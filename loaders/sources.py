@@ -37,13 +37,18 @@ if TYPE_CHECKING:
 
 def _climate(given: Settings, options: Options) -> Loader:
     from loaders.climate import documents as climate_policy
+    from loaders.climate.json_objects import cut
+    from loaders.climate.layouts import load_layouts
     from loaders.readers.places import merge_place
 
     return Loader(
         climate_policy.DOMAIN,
         climate_policy.VERSION,
-        climate_policy.read,
-        TABLES,
+        partial(climate_policy.read, layouts=load_layouts(options.get("mapping"))),
+        (*TABLES, ".json"),
+        config=options,
+        cut=cut,
+        options=options,
         merge=merge_place,
     )
 

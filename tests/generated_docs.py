@@ -22,7 +22,7 @@ from kg.tools.derivations import DEFINITIONS
 from kg.tools.mounts import MOUNTS
 from kg.tools.registry import TOOLS, mounted
 from kg.vocabulary import BASE
-from loaders.climate.layouts import BODY, HEAD, LAYOUTS
+from loaders.climate.layouts import BODY, HEAD, load_layouts
 from tests.benchmarks import scale_report
 from tests.conformance import figures
 
@@ -107,14 +107,18 @@ def modules() -> Iterator[tuple[str, str]]:
                 yield f"`{path.relative_to(ROOT)}`", " ".join(does.split())
 
 
-def climate_columns() -> Iterator[tuple[str, ...]]:
-    """Yield each field of a climate document or passage with its columns in each layout, the required ones in bold."""
+def climate_columns() -> Iterator[tuple[str, str]]:
+    """Yield each field of a climate document or passage with its names in all layouts."""
+    layouts = [layout.fields for layout in load_layouts().by_name.values()]
     for field in (*HEAD, *BODY):
-        cells = []
-        for layout in LAYOUTS:
-            columns = {**layout.head, **layout.body}.get(field, ())
-            cells.append(", ".join(f"**`{name}`**" if name in layout.required else f"`{name}`" for name in columns))
-        yield (f"`{field}`", *cells)
+        columns = (each.column for fields in layouts for each in fields.get(field, ()))
+        yield f"`{field}`", ", ".join(f"`{name}`" for name in dict.fromkeys(columns))
+
+
+def climate_layouts() -> Iterator[tuple[str, str, str]]:
+    """Yield each layout of climate documents with its content, and the names by which it is recognized."""
+    for layout in load_layouts().by_name.values():
+        yield f"`{layout.name}`", layout.description, ", ".join(f"`{name}`" for name in layout.requires)
 
 
 def _cell(text: str) -> str:
@@ -158,7 +162,9 @@ def made(section: str) -> str:
             head, *rows = scale_report.list_plan(scale_report.load_figures())
             return _table(head, iter(rows))
         case "climate_columns":
-            return _table(("field", *(layout.name for layout in LAYOUTS)), climate_columns())
+            return _table(("field", "columns or members"), climate_columns())
+        case "climate_layouts":
+            return _table(("layout", "content", "recognized by"), climate_layouts())
         case "data_directory":
             return _table(
                 ("path", "contents", "kind", "format", "written again by"),

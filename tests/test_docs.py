@@ -37,6 +37,7 @@ def test_the_generated_parts_are_current(page: str) -> None:
 def test_every_generated_part_is_in_one_page() -> None:
     assert sorted(name for _, name, _, _ in generated_docs.SECTION.findall(TEXT)) == [
         "climate_columns",
+        "climate_layouts",
         "commands",
         "data_directory",
         "derivations",

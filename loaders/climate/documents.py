@@ -18,7 +18,8 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.text import quoted
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, mint, segment, sha256
-from loaders.climate.layouts import BODY, FLAT, HEAD, LAWS, detect
+from loaders.climate import json_objects
+from loaders.climate.layouts import BODY, HEAD, Layout, Layouts, UnknownLayoutError, load_layouts
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
 from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, quote, to_slug
 from loaders.readers.inline import LeftOut
@@ -28,7 +29,10 @@ from loaders.readers.tables import BodyRow, Group, Tables
 
 
 def _parse_object(text: str) -> dict[str, Any] | None:
-    """Parse an object in JSON, or as printed by Python. None for other text."""
+    """Parse an object in JSON, or as printed by Python; an array of members with ``name`` and ``value`` as an object.
+
+    None for other text.
+    """
     try:
         found = json.loads(text)
     except ValueError:
@@ -38,6 +42,11 @@ def _parse_object(text: str) -> dict[str, Any] | None:
             return None
     except RecursionError:
         return None
+    if isinstance(found, list) and all(isinstance(each, dict) and "name" in each for each in found):
+        members: dict[str, Any] = defaultdict(list)
+        for each in found:
+            members[str(each["name"]).removeprefix("family.")].append(each.get("value"))
+        return members
     return found if isinstance(found, dict) else None
 
 
@@ -89,7 +98,7 @@ def parse_date(text: str) -> str | None:
 
 
 DOMAIN: Final = "climate"
-VERSION: Final = "6"
+VERSION: Final = "7"
 """Version of the mapping of rows. A new version maps every record again."""
 
 TOPICS: Final = {
@@ -112,54 +121,75 @@ BLOCK_TYPES: Final = (
 )  # fmt: skip
 """The codes that the ontology describes. Any other code has a graph, shared by the records that use it."""
 
+Fields = Mapping[str, str | None]
+"""The fields of a document by name."""
+
+_LAW: Final = "law"
+_DOCUMENT: Final = "document"
 _APP: Final = "https://app.climatepolicyradar.org/documents/"
 _LAWS_SITE: Final = "https://climate-laws.org"
 _NAMED_ROWS: Final = 5
 
 
-def read(files: Sequence[File]) -> Iterator[SourceDocument | Rejection | Notice]:
+def read(files: Sequence[File], layouts: Layouts | None = None) -> Iterator[SourceDocument | Rejection | Notice]:
     """Yield the documents of `files`, one for each slug and language version, in the order of slugs.
 
     Invalid records are yielded as Rejections, and so are unreadable files, also those of another layout. Raises
     SourceError if no file can be read, before the first document, and for damage that is found later.
     """
+    layouts = layouts or load_layouts()
     with Tables(HEAD, BODY) as tables:
-        of_layout: dict[str, list[str]] = {}
+        of_layout: dict[str, dict[str, None]] = {}
         for file in files:
             try:
-                columns, sheet = tables.columns(file)
-                layout = detect(file.path, columns)
-                tables.add(file, layout.name, layout.columns, sheet)
+                for layout, warnings in _add_file(tables, file, layouts):
+                    of_layout.setdefault(layout.name, {})[file.snapshot.source] = None
+                    for warning in warnings:
+                        yield Notice(warning, warning=True)
             except SourceError as error:
                 if len(files) == 1 and file.named:
                     raise
+                if isinstance(error, UnknownLayoutError) and file.path.suffix.lower() == ".json" and not file.named:
+                    yield Notice(f"Left out: {error}", warning=True)  # folders have such files for other purposes
+                    continue
                 yield Rejection(file.snapshot.source, str(error), (Origin(file.snapshot),))
-                continue
-            of_layout.setdefault(layout.name, []).append(file.snapshot.source)
-            for warning in sheet.warnings if sheet else ():
-                yield Notice(warning, warning=True)
         if not tables.files:
             raise SourceError(f"None of the {len(files)} files can be read. The first: {files[0].path}.")
         for name, sources in of_layout.items():
             others = f" and {len(sources) - 1:,} more" if len(sources) > 1 else ""
-            yield Notice(f"{sources[0]}{others}: layout {quoted(name)}")
-        yield Notice(f"{tables.rows:,} rows in {len(tables.files)} files", expected_rows=tables.rows)
-        families = _Families(tables)
+            yield Notice(f"{next(iter(sources))}{others}: layout {quoted(name)}")
+        count = len({file.snapshot.source for file in tables.files})
+        yield Notice(f"{tables.rows:,} rows in {count} files", expected_rows=tables.rows)
+        families = _Families(tables, [name for name in of_layout if layouts.by_name[name].law])
         for group in tables.groups():
-            yield from _records(group, families)
+            yield from _records(group, families, layouts.by_name)
+
+
+def _add_file(tables: Tables, file: File, layouts: Layouts) -> Iterator[tuple[Layout, Sequence[str]]]:
+    """Add the rows of a file to `tables`; yield each of its layouts, with the warnings of its reader."""
+    if file.path.suffix.lower() in json_objects.ENDINGS:
+        for layout, sheet in json_objects.Objects(file.path, layouts).sheets():
+            tables.add(file, layout.name, layout.columns, sheet)
+            yield layout, ()
+        return
+    columns, table = tables.columns(file)
+    layout = layouts.detect(file.path, columns)
+    tables.add(file, layout.name, layout.columns, table)
+    yield layout, table.warnings if table else ()
 
 
 class _Families:
     """The root of the family of each law: the last of its chain of parents, or itself."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, layouts: Sequence[str]) -> None:
         names = ("document_id", "slug", "title", "family_id")
         self.laws: dict[str, tuple[str | None, ...]] = {}
         self.places: dict[str, Origin] = {}
-        for file, row, (law, *said) in tables.fields(LAWS.name, names):
-            if law is not None:
-                self.laws[law] = tuple(said)
-                self.places[law] = Origin(file.snapshot, (row,))
+        for layout in layouts:
+            for file, row, (law, *said) in tables.fields(layout, names):
+                if law is not None:
+                    self.laws[law] = tuple(said)
+                    self.places[law] = Origin(file.snapshot, (row,))
 
     def root(self, law: str) -> tuple[str, str | None, str | None]:
         """Return id, slug and title of the root of the family of `law`."""
@@ -182,67 +212,81 @@ class _Families:
         return line
 
 
-def _records(group: Group, families: _Families) -> Iterator[SourceDocument | Rejection]:
+def _records(group: Group, families: _Families, layouts: Mapping[str, Layout]) -> Iterator[SourceDocument | Rejection]:
     """Yield the documents of one key: the original, its translations, and laws with the same key."""
     records: dict[tuple[str, str | None], list[BodyRow]] = defaultdict(list)
-    heads: dict[tuple[str, str | None], Mapping[str, str | None]] = {}
+    heads: dict[tuple[str, str | None], dict[tuple[str, str | None], Fields]] = defaultdict(dict)
     faults: dict[tuple[str, str | None], str] = {}
     by_split = {(head.layout, head.split): head.values for head in group.heads}
     for row in group.rows:
+        layout = layouts[row.layout]
         head = by_split[row.layout, row.split]
-        kind = LAWS.name if row.layout == LAWS.name else "document"
+        kind = _LAW if layout.law else _DOCUMENT
         record: tuple[str, str | None] = (kind, None)
         try:
-            if row.layout == FLAT.name and parse_boolean(row.split):
+            if layout.translations and parse_boolean(row.split):
                 record = (kind, _translation_language(head, row))
         except RecordError as error:
             faults[record] = f"row {row.row}: {error}"
         records[record].append(row)
-        heads.setdefault(record, head)
+        heads[record].setdefault((row.layout, row.split), head)
     for record, rows in records.items():
         kind, version = record
         name = present(group.key) or rows[0].file.snapshot.source
+        head = _merge(list(heads[record].values()))
         try:
             if record in faults:
                 raise RecordError(faults[record])
-            _check_rows(group.key, rows)
-            if kind == LAWS.name:
-                yield _law(heads[record], rows, families)
+            _check_rows(group.key, head, rows)
+            if kind == _LAW:
+                yield _law(head, rows, families)
             else:
-                yield _document(heads[record], version, rows)
+                yield _document(head, version, rows, layouts)
         except (RecordError, InvalidInputError) as error:
             yield Rejection(
                 name if version is None else f"{name} ({version})",
                 str(error),
                 _origins(sorted(rows, key=lambda row: (row.file.snapshot.source, row.row))),
-                _key(kind, version, heads[record]),
-                families.parent_origins(heads[record]["document_id"]) if kind == LAWS.name else (),
+                _key(kind, version, head),
+                families.parent_origins(head["document_id"]) if kind == _LAW else (),
             )
 
 
-def _key(kind: str, version: str | None, head: Mapping[str, str | None]) -> tuple[str, ...] | None:
+def _merge(heads: Sequence[Fields]) -> Fields:
+    """Return the fields of a document, each from the first of its layouts that has it."""
+    if len(heads) == 1:
+        return heads[0]
+    return {name: next((head[name] for head in heads if present(head[name])), None) for name in HEAD}
+
+
+def _key(kind: str, version: str | None, head: Fields) -> tuple[str, ...] | None:
     slug, law = present(head["slug"]), head["document_id"]
-    if kind == LAWS.name:
+    if kind == _LAW:
         return (_law_slug(slug, law),) if law else None
     if slug is None:
         return None
     return (slug,) if version is None else (slug, version)
 
 
-def _translation_language(head: Mapping[str, str | None], row: BodyRow) -> str:
+def _translation_language(head: Fields, row: BodyRow) -> str:
     named = parse_items(head["languages"]) or parse_items(row.values[BODY.index("language")])
     if not named or (code := language_tag(named[0])) is None:
         raise RecordError("Missing language of a translated row (languages, language).")
     return code
 
 
-def _check_rows(key: str | None, rows: Sequence[BodyRow]) -> None:
+def _check_rows(key: str | None, head: Fields, rows: Sequence[BodyRow]) -> None:
     """Raise RecordError for rows that the reader reported as invalid, and for rows without a slug."""
     problems = [f"row {row.row} {row.problem}" for row in rows if row.problem is not None]
     if problems:
         raise RecordError(_join_first(problems))
     if not present(key):
         raise RecordError(f"{_rows(rows)}: Missing slug.")
+    if head["slug"] is None and (document := present(head["document_id"])):
+        raise RecordError(
+            f"{_rows(rows)}: No file of this load describes the document {quoted(document)}. Load passages together "
+            "with the documents that they refer to."
+        )
 
 
 def _join_first(texts: Sequence[str]) -> str:
@@ -266,8 +310,13 @@ def _origins(rows: Sequence[BodyRow]) -> tuple[Origin, ...]:
     return tuple(Origin(file.snapshot, tuple(numbers)) for file, numbers in origins)
 
 
-def _sort_rows(rows: Sequence[BodyRow]) -> list[tuple[int, BodyRow]]:
-    """Sort rows by passage index. Raises RecordError for a missing, invalid or duplicate index."""
+def _sort_rows(rows: Sequence[BodyRow], layouts: Mapping[str, Layout]) -> list[tuple[int, BodyRow]]:
+    """Sort rows by passage index, which is their order in a layout that has none.
+
+    Raises RecordError for a missing, invalid or duplicate index.
+    """
+    if rows and "index" not in layouts[rows[0].layout].fields:
+        return list(enumerate(sorted(rows, key=lambda row: (row.file.snapshot.source, row.row))))
     numbered: list[tuple[int, BodyRow]] = []
     for row in rows:
         index = row.values[0]
@@ -324,7 +373,7 @@ def _page(number: int) -> Property:
 class _Draft:
     """Builder of a document: its properties, shared graphs, warnings, and the hash of its input."""
 
-    def __init__(self, head: Mapping[str, str | None], slug: str, version: str | None) -> None:
+    def __init__(self, head: Fields, slug: str, version: str | None) -> None:
         self.head = head
         self.slug = slug
         self.version = version
@@ -333,7 +382,6 @@ class _Draft:
         self.shared: dict[NamedNode, Sequence[Quad]] = {}
         self.warnings: list[str] = []
         self.hash = hashlib.sha256()
-        self.add_to_hash(slug, version, *(head[name] for name in HEAD if name not in ("languages", "translated")))
 
     def add_to_hash(self, *values: str | int | None) -> None:
         """Add values to the hash, each with its length, so that different sequences have different hashes."""
@@ -459,8 +507,10 @@ class _Draft:
     def build(
         self, title: str | None, units: Sequence[TextUnit], rows: Sequence[BodyRow], context: Sequence[Origin]
     ) -> SourceDocument:
-        if not units:
-            self.warn("has no text")
+        # The hash is that of the statements, not of the cells: the same document in another layout is unchanged.
+        self.add_to_hash(self.slug, self.version, title, *(str(each) for pair in self.properties for each in pair))
+        for graph in sorted(self.shared, key=str):
+            self.add_to_hash(*map(str, self.shared[graph]))
         return SourceDocument(
             DOMAIN,
             (self.slug,) if self.version is None else (self.slug, self.version),
@@ -477,7 +527,9 @@ class _Draft:
         )
 
 
-def _document(head: Mapping[str, str | None], version: str | None, rows: Sequence[BodyRow]) -> SourceDocument:
+def _document(
+    head: Fields, version: str | None, rows: Sequence[BodyRow], layouts: Mapping[str, Layout]
+) -> SourceDocument:
     slug = head["slug"]
     if slug is None:
         raise RecordError(f"{_rows(rows)}: Missing slug.")
@@ -498,19 +550,22 @@ def _document(head: Mapping[str, str | None], version: str | None, rows: Sequenc
     else:
         raise RecordError("Missing family: family slug and family title are both empty.")
 
+    passages, context = _choose_passages(draft, rows, layouts)
+    values = layouts[passages[0].layout].values if passages else {}
+    types, languages = values.get("type", {}), values.get("language", {})
     units, kept = [], []
     empty: list[BodyRow] = []
     unknown: Counter[str] = Counter()
     spoken: Counter[str] = Counter()
-    for index, row in _sort_rows(rows):
+    for index, row in _sort_rows(passages, layouts):
         _, text, page, kind, language = row.values
-        draft.add_to_hash(index, text, page, kind, language)
         if not text:
+            draft.add_to_hash(index)
             empty.append(row)
             continue
         code = None
         if (named := present(language)) is not None:
-            code = language_tag(named)
+            code = language_tag(languages.get(named, named))
             if code is None:
                 unknown[named] += 1
             else:
@@ -521,22 +576,41 @@ def _document(head: Mapping[str, str | None], version: str | None, rows: Sequenc
             raise RecordError(f"row {row.row}: the page number {error}") from None
         if number is not None and number < -1:
             raise RecordError(f"row {row.row}: the page number {number} is negative")
-        units.append(draft.build_unit(index, text, present(kind), None if number == -1 else number, code))
+        kind, number = types.get(kind or "", present(kind)), None if number == -1 else number
+        draft.add_to_hash(index, text, number, kind, code)
+        units.append(draft.build_unit(index, text, kind, number, code))
         kept.append(row)
     if empty:
         draft.warn(f"{_rows(empty)} without text skipped")
     for name, count in unknown.items():
         draft.warn(f"{quoted(name)} ({count} rows) is neither a language code nor the name of a language")
-    if version is not None:
-        draft.add_languages([version])
-    else:
-        draft.add_languages(_document_languages(draft, head, spoken))
-    return draft.build(title, units, kept, _origins(empty))
+    draft.add_languages([version] if version is not None else _document_languages(draft, head, spoken))
+    if not units and any(layouts[row.layout].has_text for row in rows):
+        draft.warn("has no text")
+    return draft.build(title, units, kept or context, _origins([*empty, *(context if kept else ())]))
 
 
-def _document_languages(draft: _Draft, head: Mapping[str, str | None], spoken: Counter[str]) -> list[str]:
+def _choose_passages(
+    draft: _Draft, rows: Sequence[BodyRow], layouts: Mapping[str, Layout]
+) -> tuple[list[BodyRow], list[BodyRow]]:
+    """Split the rows of a document into passages and the others. Of passages in several layouts, those of one count."""
+    passages: dict[str, list[BodyRow]] = defaultdict(list)
+    others: list[BodyRow] = []
+    for row in rows:
+        layout = layouts[row.layout]
+        is_passage = layout.has_text and not (layout.records and row.values[:2] == (None, None))
+        (passages[row.layout] if is_passage else others).append(row)
+    if len(passages) > 1:
+        chosen = max(passages, key=lambda name: len(passages[name]))
+        for name in passages.keys() - {chosen}:
+            left_out = passages.pop(name)
+            draft.warn(f"{len(left_out):,} passages in layout {quoted(name)} left out: it has more in {quoted(chosen)}")
+            others += left_out
+    return next(iter(passages.values()), []), others
+
+
+def _document_languages(draft: _Draft, head: Fields, spoken: Counter[str]) -> list[str]:
     """Return the stated languages of a document, else the language of most of its passages."""
-    draft.add_to_hash(head["languages"])
     stated = parse_items(head["languages"])
     codes = [code for name in stated if (code := language_tag(name)) is not None]
     for name in stated:
@@ -548,7 +622,7 @@ def _document_languages(draft: _Draft, head: Mapping[str, str | None], spoken: C
     return [min(code for code, count in spoken.items() if count == most)]
 
 
-def _law(head: Mapping[str, str | None], rows: Sequence[BodyRow], families: _Families) -> SourceDocument:
+def _law(head: Fields, rows: Sequence[BodyRow], families: _Families) -> SourceDocument:
     """Build a document from a row of the laws layout. Slugs are unique within a country only, so the id is added."""
     if len(rows) > 1:
         places = [f"row {row.row} of {row.file.snapshot.source}" for row in rows]
@@ -564,7 +638,7 @@ def _law(head: Mapping[str, str | None], rows: Sequence[BodyRow], families: _Fam
     if parent is not None and root == law:
         draft.warn(f"its parent, law {parent}, is not in the source, so it is a family of its own")
     draft.add_family(_law_slug(present(slug), root), present(root_title))
-    draft.add_to_hash(root, root_title, row.values[BODY.index("text")])
+    draft.add_to_hash(row.values[BODY.index("text")])
     from loaders.readers.html_blocks import parse_blocks  # lxml takes time to load, and few layouts have markup
 
     left_out = LeftOut()
@@ -572,6 +646,8 @@ def _law(head: Mapping[str, str | None], rows: Sequence[BodyRow], families: _Fam
     for each in left_out.describe():
         draft.warn(each)
     units = [draft.build_unit(index, block.text, block.kind, None, None) for index, block in enumerate(found)]
+    if not units:
+        draft.warn("has no text")
     return draft.build(title, units, [row] * len(units) or [row], families.parent_origins(law))
 
 

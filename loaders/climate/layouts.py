@@ -1,15 +1,22 @@
-"""The column layouts of published climate documents, and the detection of the layout of a file."""
+"""The layouts of climate documents: the fields of a record, where each is in a table or a JSON object of the layout.
+
+``layouts.toml`` contains the known ones, and describes their parts. A file of ``--mapping`` adds others.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Any, Final, Literal, Self
 
-from kg.errors import SourceError
-from kg.text import quoted
-from loaders.readers.tables import Columns
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from kg.errors import InvalidInputError, SourceError
+from kg.text import join_first, quoted
+from loaders.readers.tables import Column, Columns, Part
+from loaders.readers.toml_tables import Text, TomlTable, read_toml
 
 HEAD: Final = (
     "slug", "document_id", "title", "description", "family_slug", "family_title", "family_id", "geographies",
@@ -21,167 +28,147 @@ HEAD: Final = (
 BODY: Final = ("index", "text", "page", "type", "language")
 """The fields of a passage."""
 
-
-def _topics(prefix: str) -> Mapping[str, Sequence[str]]:
-    """Build the columns of the topics that a publisher gives to a document."""
-    names = {
-        "sectors": ("sectors",),
-        "responses": ("responses", "topics"),
-        "keywords": ("keywords",),
-        "instruments": ("instruments",),
-        "hazards": ("natural_hazards", "hazards"),
-        "frameworks": ("frameworks",),
-        "metadata": ("metadata",),
-    }
-    return {field: tuple(prefix + name for name in columns) for field, columns in names.items()}
+_KNOWN: Final = Path(__file__).with_suffix(".toml")
+_SHOWN: Final = 12
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """The columns of each field. A file has this layout if it has all `required` columns."""
+class UnknownLayoutError(SourceError):
+    """A file has no record of a climate document, as far as its columns show."""
 
-    name: str
-    required: Sequence[str]
-    head: Mapping[str, Sequence[str]]
-    body: Mapping[str, Sequence[str]]
-    key: str = "slug"
+
+class Source(TomlTable):
+    """A column, or the part of its value that the group of a regular expression matches."""
+
+    column: Text
+    match: str | None = None
+
+    @field_validator("match")
+    @classmethod
+    def _require_group(cls, pattern: str) -> str:
+        try:
+            groups = re.compile(pattern).groups
+        except re.error as error:
+            raise ValueError(f"Not a regular expression ({error}).") from error
+        if groups != 1:
+            raise ValueError(f"It has {groups} groups; exactly one is expected: the part of the value.")
+        return pattern
+
+
+def _to_list(given: Any) -> Any:
+    """Read a column as a list of one, and a name as a column."""
+    sources = given if isinstance(given, list) else [given]
+    return [{"column": each} if isinstance(each, str) else each for each in sources]
+
+
+class Layout(TomlTable):
+    """Where a file of this layout has each field. A row or an object has it if it has all `requires`."""
+
+    name: str = ""
+    description: str = ""
+    requires: list[Text] = Field(min_length=1)
+    records: list[Text] = Field([])
+    key: Literal["slug", "document_id"] = "slug"
+    link: bool = False
+    translations: bool = False
+    lines: bool = False
+    law: bool = False
+    like: Text | None = None
+    fields: dict[str, Annotated[list[Source], BeforeValidator(_to_list)]] = Field({})
+    values: dict[str, dict[str, str]] = Field({})
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        for name in (*self.fields, *self.values):
+            if name not in (*HEAD, *BODY):
+                raise ValueError(f"Unknown field {quoted(name)}. Available: {', '.join((*HEAD, *BODY))}.")
+        return self
+
+    @property
+    def has_text(self) -> bool:
+        """Whether its rows are passages. The others describe documents."""
+        return "text" in self.fields
 
     @property
     def columns(self) -> Columns:
         """The layout as columns for `loaders.readers.tables`."""
-        return Columns(self.key, "translated", "text", self.head, self.body)
+        found: dict[str, Sequence[Column]] = {
+            field: [each.column if each.match is None else Part(each.column, each.match) for each in sources]
+            for field, sources in self.fields.items()
+        }
+        head = {name: names for name, names in found.items() if name in HEAD}
+        body = {name: names for name, names in found.items() if name in BODY}
+        return Columns(self.key, "translated", "text", head, body, "document_id" if self.link else None)
+
+    def is_of(self, columns: Collection[str]) -> bool:
+        """Whether a row or an object with these columns has this layout."""
+        return all(name in columns for name in self.requires)
 
 
-PUBLISHED: Final = Layout(
-    "published",
-    (
-        "document_id",
-        "document_metadata.slug",
-        "document_metadata.document_title",
-        "text_block.index",
-        "text_block.text",
-    ),
-    {
-        "slug": ("document_metadata.slug",),
-        "document_id": ("document_id",),
-        "title": ("document_metadata.document_title",),
-        "description": ("document_metadata.description",),
-        "family_slug": ("document_metadata.family_slug",),
-        "family_title": ("document_metadata.family_title",),
-        "family_id": ("document_metadata.family_import_id",),
-        "geographies": ("document_metadata.geographies", "document_metadata.geography"),
-        "languages": ("document_metadata.languages",),
-        "corpus_type": ("document_metadata.corpus_type_name", "document_metadata.category"),
-        "date": ("document_metadata.publication_ts",),
-        "source_url": ("document_metadata.source_url",),
-        **_topics("document_metadata."),
-    },
-    {
-        "index": ("text_block.index",),
-        "text": ("text_block.text",),
-        "page": ("text_block.page_number",),
-        "type": ("text_block.type",),
-        "language": ("text_block.language",),
-    },
-)
-"""The published dataset: ``document_metadata.*`` and ``text_block.*``."""
-
-FLAT: Final = Layout(
-    "flat",
-    (
-        "document_id",
-        "document_metadata.slug",
-        "document_metadata.family_slug",
-        "document_metadata.geography",
-        "translated",
-        "block_index",
-        "text",
-    ),
-    {
-        "slug": ("document_metadata.slug", "document_slug"),
-        "document_id": ("document_id",),
-        "title": ("document_name", "document_metadata.name"),
-        "description": ("document_metadata.description", "document_description"),
-        "family_slug": ("document_metadata.family_slug",),
-        "family_title": ("document_metadata.family_title", "document_metadata.name"),
-        "family_id": ("document_metadata.family_import_id",),
-        "geographies": ("document_metadata.geographies", "document_metadata.geography"),
-        "languages": ("languages", "document_metadata.languages"),
-        "translated": ("translated",),
-        "corpus_type": ("document_metadata.corpus_type_name", "document_metadata.category"),
-        "date": ("document_metadata.publication_ts", "document_metadata.date"),
-        "source_url": ("document_metadata.source_url", "document_source_url"),
-        **_topics("document_metadata."),
-    },
-    {
-        "index": ("block_index",),
-        "text": ("text",),
-        "page": ("page_number",),
-        "type": ("type",),
-        "language": ("language",),
-    },
-)
-"""Flat passages with ``document_metadata.*``. Translations have the slug of their original."""
-
-SAMPLE: Final = Layout(
-    "sample",
-    ("document_id", "document_slug", "document_name", "geography_iso", "family_slug", "block_index", "text"),
-    {
-        "slug": ("document_slug",),
-        "document_id": ("document_id",),
-        "title": ("document_name",),
-        "description": ("document_description",),
-        "family_slug": ("family_slug",),
-        "family_title": ("family_name",),
-        "family_id": ("family_id",),
-        "geographies": ("geography_iso",),
-        "geography_name": ("geography",),
-        "languages": ("languages",),
-        "translated": ("translated",),
-        "corpus_type": ("corpus_type_name", "category"),
-        "date": ("publication_ts",),
-        "source_url": ("document_source_url",),
-        **_topics(""),
-    },
-    FLAT.body,
-)
-"""The public sample of the dataset: ``document_*``, ``family_*`` and ``geography_iso``, one document per slug."""
-
-LAWS: Final = Layout(
-    "laws",
-    ("id", "title", "slug", "description", "geography", "legislation_type", "date"),
-    {
-        "slug": ("slug",),
-        "document_id": ("id",),
-        "title": ("title",),
-        "family_id": ("parent_id",),
-        "geographies": ("geography",),
-        "geography_name": ("country_name",),
-        "corpus_type": ("legislation_type_humanize", "legislation_type"),
-        "date": ("date",),
-        "year_passed": ("date_passed",),
-        "last_change": ("last_change",),
-        "source_url": ("link",),
-        **_topics(""),
-    },
-    {"text": ("description",)},
-    key="document_id",
-)
-"""One law per row, with its description in HTML."""
-
-LAYOUTS: Final = (PUBLISHED, FLAT, SAMPLE, LAWS)
+class _Layouts(TomlTable):
+    wrappers: list[Text] = Field([])
+    layout: dict[str, Layout] = Field(min_length=1)
 
 
-def detect(path: Path, columns: Collection[str]) -> Layout:
-    """Detect the layout of a file by its columns. Raises SourceError with the columns that the closest layout lacks."""
-    for layout in LAYOUTS:
-        if all(name in columns for name in layout.required):
-            return layout
-    nearest = max(LAYOUTS, key=lambda layout: sum(name in columns for name in layout.required) / len(layout.required))
-    missing = [name for name in nearest.required if name not in columns]
-    known = "; ".join(f"{layout.name} ({', '.join(layout.required)})" for layout in LAYOUTS)
-    raise SourceError(
-        f"{path}: Unknown layout. Missing columns for the closest layout, {quoted(nearest.name)}: "
-        f"{', '.join(missing)}. "
-        f"Available layouts and their required columns: {known}."
+class Layouts:
+    """The layouts that files may have, in the order in which they are tried."""
+
+    def __init__(self, layouts: Mapping[str, Layout], wrappers: Collection[str]) -> None:
+        self.by_name: Final = layouts
+        self.wrappers: Final = wrappers
+
+    def find(self, columns: Collection[str]) -> Layout | None:
+        """Find the layout of a row or an object with these columns, None if it has none."""
+        return next((layout for layout in self.by_name.values() if layout.is_of(columns)), None)
+
+    def detect(self, path: Path, columns: Collection[str]) -> Layout:
+        """Detect the layout of a file. Raises UnknownLayoutError with the columns that the closest one lacks."""
+        if (found := self.find(columns)) is not None:
+            return found
+        known = [layout for layout in self.by_name.values() if layout.fields]
+        nearest = max(known, key=lambda each: sum(name in columns for name in each.requires) / len(each.requires))
+        missing = [name for name in nearest.requires if name not in columns]
+        raise UnknownLayoutError(
+            f"{path}: Unknown layout. Its fields: {join_first([*columns], _SHOWN) or 'none'}. Available layouts: "
+            f"{', '.join(layout.name for layout in known)}. The closest one, {quoted(nearest.name)}, also needs "
+            f"{', '.join(missing)}. --mapping FILE adds a layout."
+        )
+
+
+def load_layouts(mapping: str | None = None) -> Layouts:
+    """Load the known layouts, after those of a mapping. Raises InvalidInputError for an invalid mapping."""
+    known = _load_known()
+    if mapping is None:
+        return known
+    path = Path(mapping)
+    given = _Layouts.read(path, read_toml(path))
+    added = _complete(path, given, known.by_name)
+    return Layouts(
+        added | {name: each for name, each in known.by_name.items() if name not in added},
+        [*given.wrappers, *known.wrappers],
     )
+
+
+@cache
+def _load_known() -> Layouts:
+    given = _Layouts.read(_KNOWN, read_toml(_KNOWN))
+    return Layouts(_complete(_KNOWN, given, {}), given.wrappers)
+
+
+def _complete(path: Path, given: _Layouts, known: Mapping[str, Layout]) -> dict[str, Layout]:
+    """Add its name to each layout, and the fields of the one that it is like. Raises InvalidInputError."""
+    found = {}
+    for name, layout in given.layout.items():
+        fields = layout.fields
+        if layout.like is not None:
+            of = {**known, **given.layout}.get(layout.like)
+            if of is None or of.like is not None:
+                fit = [each for each, other in {**known, **given.layout}.items() if other.like is None]
+                raise InvalidInputError(f"{path}: layout {name}: Invalid like. Available: {', '.join(fit)}.")
+            fields = of.fields | fields
+        key = "document_id" if layout.link else layout.key
+        if fields and (key not in fields or not (layout.law or fields.keys() & {"family_slug", "family_title"})):
+            raise InvalidInputError(
+                f"{path}: layout {name}: Missing in fields: {key}, or family_slug or family_title. A document has both."
+            )
+        found[name] = layout.model_copy(update={"name": name, "fields": fields})
+    return found

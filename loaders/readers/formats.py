@@ -42,7 +42,7 @@ _SMALL_PART: Final = 1 << 26
 _NOT_READ: Final = ("xl/pivotCache/", "xl/media/")
 _MOST_ROWS: Final = 1_048_576
 """Maximum rows of a sheet, which is Excel's. openpyxl yields all rows up to any number that a row has."""
-_NO_OBJECT: Final = "is not a JSON object"
+NO_OBJECT: Final = "is not a JSON object"
 _SHIFTS: Final = {"superscript": raise_text, "subscript": lower_text}
 
 
@@ -217,7 +217,7 @@ def flatten(value: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]
         yield f"{prefix}{key}", inner
 
 
-def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
     """Yield the number and the object (or the problem) of each line. Only U+000A ends a line. Blank lines count."""
     with path.open("rb") as stream:
         number = 0
@@ -242,7 +242,12 @@ def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
             except ValueError as error:  # also for numbers of thousands of digits
                 yield number, f"is not JSON ({error})"
             else:
-                yield number, dict(flatten(value)) if isinstance(value, dict) else _NO_OBJECT
+                yield number, value if isinstance(value, dict) else NO_OBJECT
+
+
+def _objects(path: Path) -> Iterator[tuple[int, dict[str, Any] | str]]:
+    for number, value in json_lines(path):
+        yield number, value if isinstance(value, str) else dict(flatten(value))
 
 
 _MARKS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
@@ -263,7 +268,7 @@ def describe_depth(text: str) -> str:
 def _jsonl(path: Path) -> Sheet:
     sheet = objects_sheet(path, lambda: _objects(path))
     if not sheet.columns:
-        number, problem = next(_objects(path), (1, _NO_OBJECT))
+        number, problem = next(_objects(path), (1, NO_OBJECT))
         reason = problem if isinstance(problem, str) else "is an empty object"
         raise SourceError(f"{path}: none of the first lines is a JSON object with members. Line {number} {reason}.")
     return sheet
@@ -276,7 +281,7 @@ def json_sheet(path: Path, within: str) -> Sheet:
     """
     values = json_rows(path, within)
     sheet = objects_sheet(
-        path, lambda: ((n, dict(flatten(v)) if isinstance(v, dict) else _NO_OBJECT) for n, v in enumerate(values, 1))
+        path, lambda: ((n, dict(flatten(v)) if isinstance(v, dict) else NO_OBJECT) for n, v in enumerate(values, 1))
     )
     if not sheet.columns:
         raise SourceError(f"{path}: the JSON contains no object")
@@ -328,14 +333,21 @@ def objects_sheet(path: Path, objects: Callable[[], Iterator[tuple[int, dict[str
             if not isinstance(value.get(verbatim), str | None):
                 problem = f"has {quoted(verbatim)} of a wrong type: text is expected"
             cells = [text_of_cell(value.get(name)) for name in wanted]
-            _require_short_cells(path, number, wanted, cells)
-            for place, cell in enumerate(cells):
-                if cell is not None and (found := surrogate_in(cell)) is not None:
-                    problem = f"has the lone surrogate {found}, which is not a character, in {quoted(wanted[place])}"
-                    cells[place] = cell.encode(errors="backslashreplace").decode()
-            yield Row(number, cells, problem)
+            yield build_json_row(path, number, wanted, cells, problem)
 
     return Sheet(list(columns), rows)
+
+
+def build_json_row(
+    path: Path, number: int, columns: Sequence[str], cells: list[str | None], problem: str | None
+) -> Row:
+    """Build a row of JSON. Lone surrogates are a problem of it; a cell that is too long raises SourceError."""
+    _require_short_cells(path, number, columns, cells)
+    for place, cell in enumerate(cells):
+        if cell is not None and (found := surrogate_in(cell)) is not None:
+            problem = f"has the lone surrogate {found}, which is not a character, in {quoted(columns[place])}"
+            cells[place] = cell.encode(errors="backslashreplace").decode()
+    return Row(number, cells, problem)
 
 
 def text_of_cell(value: object) -> str | None:

@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import duckdb
 
@@ -48,23 +48,36 @@ _ROW_BYTES: Final = 16
 """Bytes that a row counts in addition to its text."""
 
 
+class Part(NamedTuple):
+    """The part of the cells of a column that the group of a regular expression (RE2) matches."""
+
+    column: str
+    pattern: str
+
+
+Column = str | Part
+
+
 @dataclass(frozen=True, slots=True)
 class Columns:
     """The columns of a file for each field of a record. Of several columns the first with a value is used.
 
     Rows are grouped by the field `key`. `head` fields belong to the record (read from its first row), `body` fields to
-    each row. `text` is the body field that must be text and is kept verbatim.
+    each row. `text` is the body field that must be text and is kept verbatim. Rows without a key have that of the rows,
+    of any file, with the same value of the head field `link`; if there is none, this value is their key.
     """
 
     key: str
     split: str
     text: str
-    head: Mapping[str, Sequence[str]]
-    body: Mapping[str, Sequence[str]]
+    head: Mapping[str, Sequence[Column]]
+    body: Mapping[str, Sequence[Column]]
+    link: str | None = None
 
     def names(self) -> list[str]:
         """Return all column names."""
-        return list(dict.fromkeys(name for names in (*self.head.values(), *self.body.values()) for name in names))
+        fields = (*self.head.values(), *self.body.values())
+        return list(dict.fromkeys(_name(column) for columns in fields for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +120,8 @@ class Tables:
         self.files: list[File] = []
         self.layouts: list[str] = []
         self.selects: list[str] = []
+        self.links: dict[str, str] = {}
+        """The layouts whose rows may have the key of other rows, each with the field that both have."""
         self.rows = 0
         """Number of data rows of the files added so far."""
         self._largest: list[int] = []
@@ -145,7 +160,8 @@ class Tables:
         number = len(self.files)
         if sheet is None:
             types = dict(self._parquet(file))
-            if types.get(column := _first(columns.body[columns.text], types)) != "VARCHAR":
+            column = _first(columns.body.get(columns.text, ()), types)
+            if columns.text in columns.body and types.get(column) != "VARCHAR":
                 raise SourceError(f"{file.path}: column {quoted(column)} has type {types.get(column)} instead of text")
             source = _parquet(file.path, "file_row_number = true")
             row, problem = "file_row_number + 1", "NULL::VARCHAR"
@@ -157,13 +173,19 @@ class Tables:
             source, row, problem = f"staged_{number}", "row_number", "problem"
             try:
                 with _engine(f"{file.path}: cannot be read"):
-                    self._stage(file, source, sheet, list(types), _first(columns.body[columns.text], sheet.columns))
+                    self._stage(
+                        file, source, sheet, list(types), _first(columns.body.get(columns.text, ()), sheet.columns)
+                    )
             except SourceError:  # the next file reuses the name
                 self.db.execute(f"DROP TABLE IF EXISTS {source}")
                 raise
 
-        def field(names: Sequence[str]) -> str:
-            found = [_as_text(name, types[name]) for name in names if name in types]
+        # Staged columns have numbers: to DuckDB, names that differ in case are the same.
+        places = {} if sheet is None else {name: f"c{place}" for place, name in enumerate(types)}
+        cells = {name: _as_text(places.get(name, name), types[name]) for name in columns.names() if name in types}
+
+        def field(names: Sequence[Column]) -> str:
+            found = [_cut_cell(cells[_name(name)], name) for name in names if _name(name) in cells]
             return f"COALESCE({', '.join(found)})" if found else "NULL::VARCHAR"
 
         fields = [f"{field(columns.head.get(name, ()))} AS h{i}" for i, name in enumerate(self.head)]
@@ -172,7 +194,6 @@ class Tables:
         split = field(columns.head.get(columns.split, ()))
         where = f"{number}::BIGINT AS file, ({row})::BIGINT AS row, {_string(layout)} AS layout, {problem} AS problem"
         select = f"SELECT {key} AS key, {split} AS split, {where}, {', '.join(fields)} FROM {source}"  # noqa: S608
-        cells = {name: _as_text(name, types[name]) for name in columns.names() if name in types}
         with _engine(f"{file.path}: cannot be read completely", file.path if sheet is None else None):
             largest = _measure_rows(self.db, file.path, source, row, cells, self._largest, packed=sheet is None)
             # Hashing decodes every cell, so that damage is detected here, where the file is known.
@@ -182,6 +203,8 @@ class Tables:
         self.files.append(file)
         self.layouts.append(layout)
         self.selects.append(select)
+        if columns.link is not None:
+            self.links[layout] = columns.link
 
     def groups(self) -> Iterator[Group]:
         """Yield the rows of all files by key, in the order of keys (first the rows without one).
@@ -191,6 +214,8 @@ class Tables:
         if not self.selects:
             return
         source = " UNION ALL ".join(self.selects)
+        for layout, link in self.links.items():
+            source = _link_rows(source, layout, f"h{self.head.index(link)}")
         heads = ", ".join(f"'h{i}': h{i}" for i in range(len(self.head)))
         bodies = ", ".join(f"b{i}" for i in range(len(self.body)))
         # Every row repeats the fields of the record: they are read separately, so that sorting does not move them.
@@ -242,7 +267,7 @@ class Tables:
 
     def _stage(self, file: File, table: str, sheet: Sheet, columns: list[str], text: str) -> None:
         names = [f"c{i}" for i in range(len(columns))]
-        declared = ", ".join(f"{_identifier(column)} VARCHAR" for column in columns)
+        declared = ", ".join(f"{name} VARCHAR" for name in names)
         self.db.execute(f"CREATE TABLE {table} ({declared}, row_number BIGINT, problem VARCHAR)")
         batch: list[tuple[str | None, ...]] = []
         numbers: list[int] = []
@@ -258,9 +283,9 @@ class Tables:
             self.db.execute(f"INSERT INTO {table} SELECT {', '.join([*names, 'n', 'p'])} FROM staged_batch")  # noqa: S608
             self.db.unregister("staged_batch")
 
-        for place, row in enumerate(sheet.rows(columns, text)):
+        for row in sheet.rows(columns, text):
             batch.append((*row.cells, row.problem))
-            numbers.append(row.number if file.rows is None else file.rows[place])
+            numbers.append(row.number if file.rows is None else file.rows[row.number - 1])
             characters += sum(len(cell) for cell in row.cells if cell is not None)
             if len(batch) >= _STAGED_ROWS or characters >= _STAGED_CHARACTERS:
                 insert()
@@ -430,8 +455,25 @@ def _describe_largest_chunk(path: Path) -> str:
     return f"Largest: {quoted(column)} in rows {before + 1:,} to {before + rows:,}, with {size:,} bytes"
 
 
-def _first(names: Sequence[str], columns: Collection[str]) -> str:
-    return next((name for name in names if name in columns), "")
+def _name(column: Column) -> str:
+    return column if isinstance(column, str) else column.column
+
+
+def _first(names: Sequence[Column], columns: Collection[str]) -> str:
+    return next((_name(name) for name in names if _name(name) in columns), "")
+
+
+def _cut_cell(cell: str, column: Column) -> str:
+    """Build the SQL of the part of a cell that a column is. NULL if there is no such part."""
+    return cell if isinstance(column, str) else f"NULLIF(regexp_extract({cell}, {_string(column.pattern)}, 1), '')"
+
+
+def _link_rows(source: str, layout: str, link: str) -> str:
+    """Build the SQL of rows in which those of a layout without a key have that of a row with the same `link`."""
+    keys = f"SELECT {link} AS id, min(key) AS key FROM ({source}) WHERE key IS NOT NULL GROUP BY {link}"  # noqa: S608
+    mine = f"rows.key IS NULL AND rows.layout = {_string(layout)}"
+    found = f"CASE WHEN {mine} THEN COALESCE(keys.key, rows.{link}) ELSE rows.key END"
+    return f"SELECT rows.* REPLACE ({found} AS key) FROM ({source}) rows LEFT JOIN ({keys}) keys ON {mine} AND keys.id = rows.{link}"  # noqa: S608, E501
 
 
 def _parquet(path: Path, *options: str) -> str:

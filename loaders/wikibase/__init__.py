@@ -1,7 +1,6 @@
 """Wikibase entities: JSON, RDF or a CSV of concepts, as the published Wikibase RDF model.
 
 * `instances`: a Wikibase: its IRIs, and the meaning of its properties in SKOS
-* `json_stream`: the entities of a JSON dump, one at a time
 * `concept_csv`: rows of a CSV as entities
 * `values`: a snak as a term and a value node
 * `entity_rdf`: an entity as quads

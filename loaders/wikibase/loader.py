@@ -14,11 +14,11 @@ from kg.errors import RecordError, SourceError
 from kg.settings import Settings
 from kg.vocabulary import OWL, segment, sha256
 from loaders.model import Notice, Origin, Rejection, SourceGraph, Withdrawal
+from loaders.readers.json_stream import parse_elements
 from loaders.readers.locations import File
 from loaders.wikibase import concept_csv, rdf_input
 from loaders.wikibase.entity_rdf import Entity, build_quads, check_id, parts
 from loaders.wikibase.instances import Instance, choose_instance, get_instances, with_base
-from loaders.wikibase.json_stream import get_entities, parse_elements
 
 DOMAIN: Final = "wikibase"
 VERSION: Final = "1"
@@ -208,12 +208,12 @@ class Reading:
 
 def _json(path: Path) -> Iterator[Found]:
     number = 0
-    for element in parse_elements(path):
+    for element in parse_elements(path, lambda value: "id" in value or "entities" in value):
         if element.value is None:
             number += 1
             yield Found(number, RecordError(f"element {element.number} {element.problem}"), text=element.text)
             continue
-        for asked, entity in get_entities(element.value):
+        for asked, entity in _get_entities(element.value):
             number += 1
             if isinstance(entity, dict):
                 text = element.text if entity is element.value else ""
@@ -232,6 +232,18 @@ def _redirect(entity: Mapping[str, Any], asked: str | None) -> tuple[Any, Any] |
     if asked is not None and isinstance(own, str) and own != asked and not asked.startswith("-"):
         return asked, own
     return None
+
+
+def _get_entities(value: Mapping[str, Any]) -> Iterator[tuple[str | None, Any]]:
+    """Yield the entities of one element, each with the requested id where it is known."""
+    within = value.get("entities")
+    if isinstance(within, dict):
+        yield from within.items()
+    elif isinstance(within, list):
+        for entity in within:
+            yield None, entity
+    else:
+        yield None, value
 
 
 def _written(found: Found) -> bytes:

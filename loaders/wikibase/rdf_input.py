@@ -22,9 +22,9 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, p
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.text import quoted
 from kg.vocabulary import BASE, ONTOLEX, OWL, RDF, SCHEMA, WIKIBASE
+from loaders.readers.json_stream import BROKEN, open_stream
 from loaders.wikibase.entity_rdf import Entity, kind_of, restriction, some_value, types_of
 from loaders.wikibase.instances import Instance
-from loaders.wikibase.json_stream import BROKEN, open_stream
 from loaders.wikibase.languages import is_tag, to_literal
 from loaders.wikibase.values import to_iri
 

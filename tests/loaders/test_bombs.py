@@ -19,9 +19,8 @@ from kg.errors import SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from loaders.load_report import LoadReport
-from loaders.readers import tables
+from loaders.readers import json_stream, tables
 from loaders.sources import load
-from loaders.wikibase import json_stream
 
 _GOOD = {"hansard": "hansard/speeches.csv", "zoning": "zoning/upper_feign.json", "wikibase": "wikibase/concepts.json"}
 _DEEP = 30_000
@@ -95,7 +94,7 @@ def test_large_file_that_is_read_as_a_whole_is_refused(
 def test_entity_that_decompresses_to_too_much_ends_its_file(
     open_graph: Callable[..., KnowledgeGraph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: str
 ) -> None:
-    monkeypatch.setattr(json_stream, "LARGEST_ENTITY", 1 << 20)
+    monkeypatch.setattr(json_stream, "LARGEST_ELEMENT", 1 << 20)
     path = tmp_path / "large.json.gz"
     path.write_bytes(gzip.compress((start + "a" * (8 << 20)).encode(), 1))
     _check_refused(_load(open_graph(), "wikibase", path), "large.json.gz: element 1 has more than 1,048,576")

@@ -58,7 +58,7 @@ def test_climate_is_loaded_without_what_reads_markup_and_codes() -> None:
 @pytest.mark.parametrize(
     ("source", "option", "takers", "own"),
     [
-        ("climate", "chamber", "parliament, members", "none"),
+        ("climate", "chamber", "parliament, members", "--mapping"),
         ("hansard", "base", "wikibase", "--chamber, --date, --jurisdiction"),
         ("wikibase", "date", "parliament", "--base"),
         ("wikibase", "state", "zoning", "--base"),

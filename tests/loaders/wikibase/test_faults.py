@@ -12,11 +12,11 @@ from pyoxigraph import RdfFormat, parse
 from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
+from loaders.readers import json_stream
+from loaders.readers.json_stream import parse_elements
 from loaders.sources import load
-from loaders.wikibase import json_stream
 from loaders.wikibase.entity_rdf import build_quads
 from loaders.wikibase.instances import CLIMATE, WIKIDATA, choose_instance
-from loaders.wikibase.json_stream import parse_elements
 from loaders.wikibase.skos import build_view
 from tests.loaders.wikibase.test_entity_rdf import asked, claim, item, number, text, time, write
 
@@ -188,7 +188,7 @@ def test_a_wikibase_that_cannot_be_configured_is_told_before_anything_is_read(gi
 
 
 def test_a_line_without_end_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_stream, "LARGEST_ENTITY", 1_000)
+    monkeypatch.setattr(json_stream, "LARGEST_ELEMENT", 1_000)
     path = write(tmp_path / "d.json", item("Q1"), item("Q2"))
     path.write_text(path.read_text().strip("[]\n") + "\n" + " " * 5_000)
     found = parse_elements(path)

@@ -20,10 +20,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.vocabulary import SKOS, WIKIBASE
 from loaders.quarantine_retry import retry
+from loaders.readers.json_stream import parse_elements
 from loaders.sources import load
 from loaders.wikibase.entity_rdf import build_quads
 from loaders.wikibase.instances import CLIMATE, WIKIDATA, choose_instance, instance_at_address
-from loaders.wikibase.json_stream import parse_elements
 from loaders.wikibase.languages import to_language_tag, to_literal
 from loaders.wikibase.values import JULIAN, parse_value, php_float, to_iri, to_iso_time
 from tests.loaders.wikibase.test_entity_rdf import GREGORIAN, asked, claim, item, number, text, time, write

@@ -1,8 +1,7 @@
-"""The entities of a JSON file, one at a time: a dump of any size needs only the memory of its largest entity.
+"""The elements of a JSON file, one at a time: a dump of any size needs only the memory of its largest element.
 
-An entity is identified by its number in the file, from 1. A file is an array of entities, one entity per line (with
-or without the brackets and commas of an array), a single entity, or a response of ``Special:EntityData`` or
-``wbgetentities``.
+An element is identified by its number in the file, from 1. A file is an array of elements, one element per line (with
+or without the brackets and commas of an array), or a single element.
 """
 
 from __future__ import annotations
@@ -26,13 +25,14 @@ from loaders.readers.formats import describe_depth
 BROKEN: Final = (EOFError, OSError, zlib.error)
 """Exceptions from reading a damaged compressed file."""
 
-LARGEST_ENTITY: Final = 32 << 20
-"""Maximum size of one entity, in characters: ten times what Wikidata allows. The file ends at a larger one."""
+LARGEST_ELEMENT: Final = 32 << 20
+"""Maximum size of one element, in characters: ten times what Wikidata allows. The file ends at a larger one."""
 
 _UNPACK: Final[Mapping[str, Callable[[Path], Any]]] = {".gz": gzip.open, ".bz2": bz2.open}
 _CHUNK: Final = 1 << 20
 _MARKS: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?P<closed>"?)|[{}\[\]]', re.DOTALL)
 _SPACE: Final = re.compile(r"[ \t\r\n,]*")
+_SCALAR: Final = re.compile(r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[-+.\w]++)(?=[ \t\r\n]*+[,\]])', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,17 +57,18 @@ def open_stream(path: Path) -> Iterator[IO[bytes]]:
         yield stream
 
 
-def parse_elements(path: Path) -> Iterator[Element]:
+def parse_elements(path: Path, is_whole: Callable[[Mapping[str, Any]], bool] = bool) -> Iterator[Element]:
     """Yield the elements of a JSON file.
 
-    In a file with one element per line, a line with invalid JSON is one bad element. Raises SourceError where the
-    file is truncated or damaged, after the elements before.
+    In a file with one element per line, a line with invalid JSON is one bad element. `is_whole` distinguishes an
+    element from a part of one on a line of its own. Raises SourceError where the file is truncated or damaged, after
+    the elements before.
     """
     try:
         with open_stream(path) as stream:
             if stream.read(3) != codecs.BOM_UTF8:
                 stream.seek(0)
-            if _is_by_line(path):
+            if _is_by_line(path, is_whole):
                 yield from _lines(path, stream)
             else:
                 yield from _values(path, stream)
@@ -77,13 +78,13 @@ def parse_elements(path: Path) -> Iterator[Element]:
         raise SourceError(f"{path}: not UTF-8 ({error.reason})") from error
 
 
-def _is_by_line(path: Path) -> bool:
-    """Whether each entity is on a line of its own: two lines are, or the only line with content is."""
+def _is_by_line(path: Path, is_whole: Callable[[Mapping[str, Any]], bool]) -> bool:
+    """Whether each element is on a line of its own: two lines are, or the only line with content is."""
     whole = broken = 0
     with open_stream(path) as stream:
         for _ in range(20):
-            line = stream.readline(LARGEST_ENTITY + 1).removeprefix(codecs.BOM_UTF8)
-            if not line or len(line) > LARGEST_ENTITY:
+            line = stream.readline(LARGEST_ELEMENT + 1).removeprefix(codecs.BOM_UTF8)
+            if not line or len(line) > LARGEST_ELEMENT:
                 break
             if line.strip() in (b"", b"[", b"]"):
                 continue
@@ -91,7 +92,7 @@ def _is_by_line(path: Path) -> bool:
                 value = json.loads(line.strip().rstrip(b",")) if line.startswith(b"{") else None
             except (ValueError, RecursionError):
                 value = None
-            if isinstance(value, dict) and ("id" in value or "entities" in value):
+            if isinstance(value, dict) and is_whole(value):
                 whole += 1
             else:
                 broken += 1
@@ -102,9 +103,9 @@ def _is_by_line(path: Path) -> bool:
 
 def _lines(path: Path, stream: IO[bytes]) -> Iterator[Element]:
     number = 0
-    while line := stream.readline(LARGEST_ENTITY + 1):
-        if len(line) > LARGEST_ENTITY:
-            raise SourceError(f"{path}: element {number + 1} has more than {LARGEST_ENTITY:,} bytes")
+    while line := stream.readline(LARGEST_ELEMENT + 1):
+        if len(line) > LARGEST_ELEMENT:
+            raise SourceError(f"{path}: element {number + 1} has more than {LARGEST_ELEMENT:,} bytes")
         line = line.strip()
         if line in (b"", b"[", b"]", b","):
             continue
@@ -152,11 +153,11 @@ def _values(path: Path, stream: IO[bytes]) -> Iterator[Element]:
             if text or within:
                 raise SourceError(f"{path}: element {number + 1} is truncated or invalid JSON: {quoted(text)}")
             return
-        if len(text) > LARGEST_ENTITY:
-            raise SourceError(f"{path}: element {number + 1} has more than {LARGEST_ENTITY:,} characters")
+        if len(text) > LARGEST_ELEMENT:
+            raise SourceError(f"{path}: element {number + 1} has more than {LARGEST_ELEMENT:,} characters")
         chunks = [text]
         size = 0
-        wanted = min(max(_CHUNK, len(text)), LARGEST_ENTITY + 1 - len(text))
+        wanted = min(max(_CHUNK, len(text)), LARGEST_ELEMENT + 1 - len(text))
         while not ended and size < wanted:
             chunk = stream.read(_CHUNK)
             ended = not chunk
@@ -166,9 +167,10 @@ def _values(path: Path, stream: IO[bytes]) -> Iterator[Element]:
 
 
 def _end(text: str, at: int) -> int | None:
-    """Return the end of the object or array that begins at a position of `text`, or None."""
+    """Return the end of the value that begins at a position of `text`, or None. Outside arrays, it is not a scalar."""
     if not text.startswith(("{", "["), at):
-        return None
+        scalar = _SCALAR.match(text, at)
+        return scalar.end() if scalar else None
     depth = 0
     for match in _MARKS.finditer(text, at):
         mark = match[0]
@@ -181,15 +183,3 @@ def _end(text: str, at: int) -> int | None:
             if depth == 0:
                 return match.end()
     return None
-
-
-def get_entities(value: Mapping[str, Any]) -> Iterator[tuple[str | None, Any]]:
-    """Yield the entities of one element, each with the requested id where it is known."""
-    within = value.get("entities")
-    if isinstance(within, dict):
-        yield from within.items()
-    elif isinstance(within, list):
-        for entity in within:
-            yield None, entity
-    else:
-        yield None, value

@@ -1,0 +1,167 @@
+"""JSON files of climate documents as tables: each object, or each item of an array in it, is a row of its layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from kg.errors import SourceError
+from kg.text import quoted
+from loaders.climate.layouts import Layout, Layouts, UnknownLayoutError
+from loaders.readers.excerpts import cut as cut_tables
+from loaders.readers.formats import NO_OBJECT, Row, Sheet, build_json_row, flatten, json_lines, text_of_cell
+from loaders.readers.json_stream import parse_elements
+
+ENDINGS: Final = (".json", ".jsonl", ".ndjson")
+_SAMPLE: Final = 1000
+_DEEPEST: Final = 8
+"""Maximum wrappers around a record."""
+
+Object = Mapping[str, Any]
+"""The members of an object, those of nested objects with dotted names."""
+
+
+def cut(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
+    """Copy rows as `excerpts.cut` does; of JSON, elements, each on a line. Raises SourceError and OSError."""
+    if path.suffix.lower() != ".json":
+        cut_tables(path, wanted)
+        return
+    numbers = {number for each in wanted.values() for number in each}
+    kept = {each.number: each.text for each in parse_elements(path) if each.number in numbers}
+    if absent := numbers - kept.keys():
+        raise SourceError(f"{path}: no element {min(absent)} (any more)")
+    for target, chosen in wanted.items():
+        # In JSON, line ends are between tokens alone.
+        lines = (re.sub(r"[\r\n]+", " ", kept[number]) + "\n" for number in chosen)
+        target.write_bytes("".join(lines).encode(errors="backslashreplace"))
+
+
+class Objects:
+    """The objects of a JSON file, by layout. The file is read once for each layout that its objects have."""
+
+    def __init__(self, path: Path, layouts: Layouts) -> None:
+        """Raises SourceError if the file is empty, or none of the first objects has a layout."""
+        self._path: Final = path
+        self._layouts: Final = layouts
+        self._found: Final[dict[str, Layout]] = {}
+        """The layouts of the objects that were read so far."""
+        self._first: Layout | None = None
+        """The layout of the objects that have none."""
+        if path.stat().st_size == 0:
+            raise SourceError(f"{path}: the file is empty")
+        columns: dict[str, None] = {}
+        problem = "no object"
+        for number, value, _ in islice(self._read(), _SAMPLE):
+            if isinstance(value, str):
+                problem = f"Element {number} {value}"
+            else:
+                columns.update(dict.fromkeys(value))
+        if not columns:
+            raise UnknownLayoutError(f"{path}: none of the first elements is a JSON object with members. {problem}.")
+        if not self._found:
+            self._note(layouts.detect(path, columns))
+
+    def sheets(self) -> Iterator[tuple[Layout, Sheet]]:
+        """Yield a sheet for each layout. It must be read before the next one is asked for.
+
+        Raises SourceError if no object has a layout with fields.
+        """
+        if self._first is None:
+            for _ in self._read():
+                pass
+        if self._first is None:
+            left_out = ", ".join(layout.description for layout in self._found.values())
+            raise SourceError(f"{self._path}: the file has no document and no passage ({left_out})")
+        done: set[str] = set()
+        while left := [layout for layout in self._found.values() if layout.name not in done]:
+            done.add(left[0].name)
+            if left[0].fields:
+                yield left[0], Sheet(list[str](), partial(self._rows, left[0]))
+
+    def _note(self, layout: Layout) -> None:
+        self._found[layout.name] = layout
+        if self._first is None and layout.fields:
+            self._first = layout
+
+    def _read(self) -> Iterator[tuple[int, Object | str, Layout | None]]:
+        """Yield each object or problem with the number of the element that it is in, and its layout."""
+        elements: Iterator[tuple[int, dict[str, Any] | str]]
+        if self._path.suffix.lower() == ".json":
+            elements = (
+                (each.number, dict(each.value) if each.value else each.problem or NO_OBJECT)
+                for each in parse_elements(self._path)
+            )
+        else:
+            elements = json_lines(self._path)
+        for number, value in elements:
+            if isinstance(value, str):
+                yield number, value, None
+                continue
+            for each, layout in self._unwrap(value, _DEEPEST):
+                if layout is not None and layout.name not in self._found:
+                    self._note(layout)
+                yield number, each, layout
+
+    def _unwrap(self, value: dict[str, Any], depth: int) -> Iterator[tuple[Object | str, Layout | None]]:
+        """Yield the records in an object with their layouts: itself, or those in its wrappers if it has no layout."""
+        members = dict(flatten(value))
+        layout = self._layouts.find(members)
+        inner = [value[name] for name in self._layouts.wrappers if isinstance(value.get(name), list | dict)]
+        if layout is not None or depth == 0 or not inner:
+            yield members, layout
+            return
+        for each in inner:
+            items = each if isinstance(each, list) else [each]
+            if isinstance(each, dict) and self._is_index(each):
+                items = list(each.values())
+            for item in items:
+                if isinstance(item, dict):
+                    yield from self._unwrap(item, depth - 1)
+                else:
+                    yield NO_OBJECT, None
+
+    def _is_index(self, value: dict[str, Any]) -> bool:
+        """Whether the members of an object are records under their identifiers."""
+        if any(name in value for name in self._layouts.wrappers) or self._layouts.find(dict(flatten(value))):
+            return False
+        return all(isinstance(each, dict) for each in value.values())
+
+    def _rows(self, layout: Layout, wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
+        of_item = {name: path for name in wanted for path in layout.records if name.startswith(f"{path}.")}
+        texts = {each.column for each in layout.fields.get("text", ())}
+        for number, value, own in self._read():
+            if (own or self._first) is not layout:
+                continue
+            if isinstance(value, str):
+                yield Row(number, [None] * len(wanted), value)
+                continue
+            cells = {name: value.get(name) for name in wanted if name not in of_item}
+            for path, position, item in _find_items(layout, value):
+                found = {f"{path}.{name}": cell for name, cell in flatten(item)} if isinstance(item, dict) else {}
+                found[f"{path}.#"] = position
+                row = cells | {name: found.get(name) for name in of_item}
+                problem = None if isinstance(item, dict | None) else f"has in {quoted(path)} an item that {NO_OBJECT}"
+                for name in texts:
+                    text = row[name]
+                    if layout.lines and isinstance(text, list) and all(isinstance(line, str) for line in text):
+                        row[name] = " ".join(map(str.strip, text))
+                    elif not isinstance(text, str | None):
+                        problem = f"has {quoted(name)} of a wrong type: text is expected"
+                texts_of_row = [text_of_cell(row[name]) for name in wanted]
+                yield build_json_row(self._path, number, wanted, texts_of_row, problem)
+
+
+def _find_items(layout: Layout, value: Object) -> Iterator[tuple[str, int | None, Any]]:
+    """Yield the items of the arrays of records in an object, each with its array and number; without any, one None."""
+    empty = True
+    for path in layout.records:
+        items = value.get(path) or []
+        for position, item in enumerate(items if isinstance(items, list) else [items]):
+            empty = False
+            yield path, position, item
+    if empty:
+        yield "", None, None
