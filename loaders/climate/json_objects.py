@@ -109,12 +109,13 @@ class Objects:
     def _unwrap(self, value: dict[str, Any], depth: int) -> Iterator[tuple[Object | str, Layout | None]]:
         """Yield the records in an object with their layouts: itself, or those in its wrappers if it has no layout."""
         members = dict(flatten(value))
-        layout = self._layouts.find(members)
-        inner = [value[name] for name in self._layouts.wrappers if isinstance(value.get(name), list | dict)]
-        if layout is not None or depth == 0 or not inner:
+        if (layout := self._layouts.find(members)) is not None:
             yield members, layout
             return
-        for each in inner:
+        inner = [value[name] for name in self._layouts.wrappers if isinstance(value.get(name), list | dict)]
+        if depth == 0 or not inner:
+            yield members, None
+        for each in inner if depth else ():
             items = each if isinstance(each, list) else [each]
             if isinstance(each, dict) and self._is_index(each):
                 items = list(each.values())
@@ -131,37 +132,44 @@ class Objects:
         return all(isinstance(each, dict) for each in value.values())
 
     def _rows(self, layout: Layout, wanted: Sequence[str], verbatim: str) -> Iterator[Row]:
-        of_item = {name: path for name in wanted for path in layout.records if name.startswith(f"{path}.")}
-        texts = {each.column for each in layout.fields.get("text", ())}
+        of_item = [
+            (place, name)
+            for place, name in enumerate(wanted)
+            if any(name.startswith(f"{path}.") for path in layout.records)
+        ]
+        texts = [(wanted.index(each.column), each.column) for each in layout.fields.get("text", ())]
         for number, value, own in self._read():
             if (own or self._first) is not layout:
                 continue
             if isinstance(value, str):
                 yield Row(number, [None] * len(wanted), value)
                 continue
-            cells = {name: value.get(name) for name in wanted if name not in of_item}
-            for path, position, item in _find_items(layout, value):
-                found = {f"{path}.{name}": cell for name, cell in flatten(item)} if isinstance(item, dict) else {}
-                found[f"{path}.#"] = position
-                row = cells | {name: found.get(name) for name in of_item}
-                problem = None if isinstance(item, dict | None) else f"has in {quoted(path)} an item that {NO_OBJECT}"
-                for name in texts:
-                    text = row[name]
+            outer = [text_of_cell(value.get(name)) for name in wanted]
+            for row, problem in _find_rows(layout, value) if layout.records else ((value, None),):
+                cells = [*outer]
+                for place, name in of_item:
+                    cells[place] = text_of_cell(row.get(name))
+                for place, name in texts:
+                    text = row.get(name)
+                    if text is None or isinstance(text, str):
+                        continue
                     if layout.lines and isinstance(text, list) and all(isinstance(line, str) for line in text):
-                        row[name] = " ".join(map(str.strip, text))
-                    elif not isinstance(text, str | None):
+                        cells[place] = " ".join(map(str.strip, text))
+                    else:
                         problem = f"has {quoted(name)} of a wrong type: text is expected"
-                texts_of_row = [text_of_cell(row[name]) for name in wanted]
-                yield build_json_row(self._path, number, wanted, texts_of_row, problem)
+                yield build_json_row(self._path, number, wanted, cells, problem)
 
 
-def _find_items(layout: Layout, value: Object) -> Iterator[tuple[str, int | None, Any]]:
-    """Yield the items of the arrays of records in an object, each with its array and number; without any, one None."""
+def _find_rows(layout: Layout, value: Object) -> Iterator[tuple[Object, str | None]]:
+    """Yield the items of the arrays of records in an object with their problems; the object itself if it has none."""
     empty = True
     for path in layout.records:
         items = value.get(path) or []
         for position, item in enumerate(items if isinstance(items, list) else [items]):
             empty = False
-            yield path, position, item
+            if isinstance(item, dict):
+                yield {f"{path}.#": position} | {f"{path}.{name}": cell for name, cell in flatten(item)}, None
+            else:
+                yield {}, f"has in {quoted(path)} an item that {NO_OBJECT}"
     if empty:
-        yield "", None, None
+        yield value, None

@@ -101,7 +101,7 @@ class Layout(TomlTable):
 
     def is_of(self, columns: Collection[str]) -> bool:
         """Whether a row or an object with these columns has this layout."""
-        return all(name in columns for name in self.requires)
+        return all(map(columns.__contains__, self.requires))
 
 
 class _Layouts(TomlTable):
