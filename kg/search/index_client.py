@@ -173,6 +173,8 @@ class EdgeIndex(RestartedProcess):
             incomplete=incomplete,
             counted={iri: found["codes"][number] for iri, number in found["counted"]},
             near=found["near"],
+            language=found["language"],
+            uncompared=found["uncompared"],
         )
 
     def _describe_missing(self, lost: int, silent: int = 0) -> str | None:
@@ -250,12 +252,13 @@ class EdgeIndex(RestartedProcess):
         self._retry(lambda connection: connection.call("await_embedder"))
         while True:
             # With the patience of a write: if the process was restarted, it first opens the shards.
-            status = self._build_status(self._retry(lambda connection: connection.call("status", LONG_S)))
+            found = self._retry(lambda connection: connection.call("status", LONG_S))
+            status = self._build_status(found)
             if progress is not None:
                 progress(status)
             if not status.pending_vectors:
                 return
-            if status.embedder_error is not None:
+            if found["stuck"] and status.embedder_error is not None:
                 raise ModelError(status.embedder_error)
             time.sleep(_POLL_S)
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, astuple, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -28,12 +29,14 @@ from kg.processes.memory import keep_few_arenas
 from kg.search import embedding
 from kg.search.cross_encoder import CrossEncoder, CrossEncoderWorker
 from kg.search.protocol import Conditions, IndexedUnit, IndexStatus, Mode, UnitKind, get_kind
+from kg.search.registry import get_languages
 from kg.search.reranker import AT_ONCE
 from kg.search.shard import optimize_folder
 from kg.search.shards import Shards, compact_folders
+from kg.search.spaces import Spaces
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
-from kg.search.vector_worker import VectorWorker
+from kg.search.vector_worker import ModelSlot, VectorWorker
 from kg.settings import Settings
 
 log = logging.getLogger("kg.search.index_process")
@@ -64,6 +67,7 @@ class Server:
                 vectors.embed_query,
                 self._cache,
                 vectors.wake,
+                Spaces(languages={0: get_languages(vectors.slots[0].model)}),
             )
             for kind, place in _find_places(folder).items()
         }
@@ -119,6 +123,8 @@ class Server:
             "counted": [(iri, numbers[id(codes)]) for iri, codes in ranking.counted.items()],
             "codes": [*distinct.values()],
             "near": ranking.near,
+            "language": ranking.language,
+            "uncompared": ranking.uncompared,
         }
 
     def _count(self, fields: list[str], codes: Conditions) -> dict[str, Any]:
@@ -138,7 +144,7 @@ class Server:
         status = IndexStatus(units, pending + without, graphs + more, self._vectors.model, self._vectors.error)
         known = asdict(replace(status, entities=entities, vectors_per_s=self._vectors.rate))
         del known["incomplete"]
-        return {"status": known, "lost": self._count_lost()}
+        return {"status": known, "lost": self._count_lost(), "stuck": self._vectors.is_stuck}
 
     def _count_lost(self) -> int:
         return sum(index.shards.lost for index in self._indexes.values())
@@ -183,7 +189,7 @@ class Server:
                 index.remove(own)
 
 
-def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], embedding.Embedder]) -> None:
+def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings, str], embedding.Embedder]) -> None:
     """Answer requests until the client closes or is gone. The first one contains the folder and the settings."""
     hello = rpc.read(requests)
     if hello is None:
@@ -193,7 +199,9 @@ def serve(requests: BinaryIO, answers: int, open_embedder: Callable[[Settings], 
 
     def open_folder(folder: str, settings: dict[str, Any]) -> None:
         configured = Settings(**settings)
-        vectors = VectorWorker(lambda: open_embedder(configured), configured.model)
+        vectors = VectorWorker(
+            [ModelSlot(model, partial(open_embedder, configured, model)) for model in configured.models]
+        )
         try:
             processes = configured.index_processes or count_cores()
             server.append(Server(Path(folder), vectors, _open_reranker(configured), processes))
@@ -265,14 +273,14 @@ def _compact(folder: Path) -> None:
     for each in places:
         compact_folders(each)
     cache = VectorCache(folder)
-    indexes = [UnitIndex(Shards(each), lambda _: None, cache) for each in places if each.is_dir()]
+    indexes = [UnitIndex(Shards(each), lambda text, slot: None, cache) for each in places if each.is_dir()]
     cache.keep(chain.from_iterable(index.list_text_hashes() for index in indexes))
     for index in indexes:
         index.shards.close()
     cache.close()
 
 
-def main(open_embedder: Callable[[Settings], embedding.Embedder] = embedding.open_embedder) -> None:
+def main(open_embedder: Callable[[Settings, str], embedding.Embedder] = embedding.open_embedder) -> None:
     """Serve one client on standard input and output, or optimize or compact a shard."""
     keep_few_arenas()
     confine.ignore_interrupts()

@@ -18,16 +18,23 @@ UPDATE_POINTS: Final = 200
 """Points per update: 3,000 hold the GIL for 132 ms, 200 for some 10 ms."""
 
 DENSE: Final = "dense"
-"""The name of the vector of the meaning of a text that has one."""
+"""Vectors by the first model, of texts in a language that it knows and of texts of unknown language."""
+OTHER: Final = "other"
+"""Vectors by the second model, of texts in a language that it knows and the first one does not."""
+ALSO: Final = "also"
+"""Vectors by the second model, of texts that have one by the first: for queries in a language that it does not know."""
 
-DENSE_ROWS: Final = "dense_rows"
-"""The name of the vectors of a text that has several, of which the best one is its score.
+SLOTS: Final = {DENSE: 0, OTHER: 1, ALSO: 1}
+"""The spaces of vectors, by name, with the number of the model of each. A text may have several vectors in one."""
 
-The engine compares a vector by this name in twice the time of one by the other.
-"""
 
-MEANINGS: Final = (DENSE, DENSE_ROWS)
-"""A text has at most one of these."""
+def get_names(space: str) -> tuple[str, str]:
+    """Get the names of the vector of a text that has one in a space, and of those of a text that has several.
+
+    Of several, the best one is the score. The engine takes twice the time to compare a vector by that name.
+    """
+    return space, f"{space}_rows"
+
 
 _MOST_PLACES: Final = 100_000
 """Points whose places are kept, of 8 bytes each."""
@@ -55,8 +62,10 @@ class Filter(TypedDict):
     """For each, it has one of the values of one of the fields. Without a value, no point does."""
     ids: NotRequired[Sequence[int]]
     """It is one of these."""
-    has_vector: NotRequired[bool]
-    """It has a vector of its meaning, or none."""
+    having: NotRequired[Sequence[str]]
+    """It has vectors in all of these spaces."""
+    lacking: NotRequired[Sequence[str]]
+    """It lacks vectors in at least one of these spaces."""
 
 
 class Point(TypedDict):
@@ -66,9 +75,14 @@ class Point(TypedDict):
     payload: Mapping[str, Any]
     field: NotRequired[str]
     """The field of the payload that is searched by words (`kg.search.analyzers`)."""
-    vectors: NotRequired[str]
-    """Its vectors, as `pack` encodes them."""
+    vectors: NotRequired[Mapping[str, str]]
+    """Its vectors by space, as `pack` encodes them."""
 
+
+LANGUAGE: Final = "primary_language"
+"""The field of the payload with the primary subtag of the language of a unit (BCP 47), `UNKNOWN` without one."""
+
+UNKNOWN: Final = "und"
 
 UNIT: Final[Codes] = {"kind": ["unit"]}
 """The condition that a point is a text unit."""

@@ -82,6 +82,7 @@ class Candidate:
     """A unit with its scores for one query.
 
     `bm25` is 0 if no term matches; `cosine` (-1 to 1) is None while the unit has no vector; `score` is their fusion.
+    Cosines by different models and of different languages are on one scale.
     `pairs` and `words` are the shares of the query's pairs of adjacent words and of its words in the unit, rare ones
     weighing more, 0 for a unit that is not among the first ones. `pairs` is None if the query has no pair.
     """
@@ -96,6 +97,8 @@ class Candidate:
     """The stated language of a unit among the first ones, if it has one."""
     parts: int | None = None
     """The number of parts of a unit among the first ones that has a vector for each."""
+    space: str | None = None
+    """The space of the vectors that the cosine is from (`kg.search.points`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,10 @@ class Ranking:
     """Units that match, with their codes and ``parent``, if it was asked to count them: those near the query first."""
     near: int = 0
     """How many of these are near the query (`kg.search.relevance.drop_unrelated`)."""
+    language: str | None = None
+    """The language of the query (primary subtag of BCP 47), or None if that is unsure."""
+    uncompared: Mapping[str, int] = field(default_factory=dict)
+    """Units that the request allows, by language, that no model compares with the query by meaning."""
 
 
 @dataclass(frozen=True, slots=True)

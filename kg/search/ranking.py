@@ -9,12 +9,14 @@ the unit alone, not on which list proposed the unit or how long the page is; so 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kg.search.points import Floats, Hits, Ids
+from kg.search.points import NO_HITS, Floats, Hits, Ids
 from kg.search.protocol import Candidate
 
 # nDCG@10 on the even ones of 1,394 real questions over 12,988 regulation passages (tests/benchmarks/ranking.py):
@@ -37,6 +39,15 @@ COSINE_WEIGHT = 0.65
 # about the first 50 would reach 0.885 and 0.795.
 PAIR_WEIGHT = 0.1
 
+INCOMPARABLE_SHARE = 0.5
+# Share of the best BM25 score of a unit in another language than the query that is as near as the nearest one. Even
+# questions of XQuAD, in English: hit@10 of the only answer, in another language, among 12,000 English passages
+# (es, de, ru, zh), and hit@1 and hit@10 of an English answer among these and 956 other passages in these languages:
+# share     0                   0.4                 0.5                 0.6                 0.7
+# foreign   .66 .64 .63 .63     .91 .89 .90 .88     .93 .92 .91 .89     .94 .94 .92 .90     .96 .95 .93 .92
+# English   .915 .990           .912 .983           .912 .973           .905 .973           .898 .959
+# A share that is the same for every cosine is worse for English answers, one by the square of the cosine for others.
+
 POOL = 100
 """The first candidates of a query, whose words are compared with the question's."""
 
@@ -58,6 +69,9 @@ class Fusion:
 
     The cosine of a unit without a vector is estimated as its share of the best BM25 score times the best cosine. So
     units that are not embedded yet are not hidden or favoured, and without any vectors the order is that of BM25.
+
+    A unit in another language than the query shares names and numbers with it at most. Its share of the best BM25
+    score is at least its share of the best cosine times `INCOMPARABLE_SHARE`.
     """
 
     top_bm25: float
@@ -66,20 +80,32 @@ class Fusion:
     cosine_weight: float = COSINE_WEIGHT
     pair_weight: float = 0.0
     """PAIR_WEIGHT if the query has pairs of words."""
+    foreign_share: float = 0.0
+    """INCOMPARABLE_SHARE if it is compared with units in other languages."""
 
-    def score(self, bm25: float, cosine: float | None, pairs: float = 0.0) -> float:
-        """Compute the fused score; `cosine` is None for a unit without a vector. At most 1."""
+    def score(self, bm25: float, cosine: float | None, pairs: float = 0.0, *, is_foreign: bool = False) -> float:
+        """Compute the fused score; `cosine` is None for a unit without a vector.
+
+        `is_foreign`: the unit is in another language than the query.
+        """
         share = bm25 / self.top_bm25 if self.top_bm25 > 0 else 0.0
         if cosine is None:
             cosine = share * max(self.top_cosine, 0.0)
+        elif is_foreign:
+            share = max(share, cosine * self._find_foreign_share())
         fused = self.bm25_weight * share + self.cosine_weight * cosine
         # as `numpy.round` does, so that `score_all` computes the same
         return round(((1 - self.pair_weight) * fused + self.pair_weight * pairs) * _SCALE) / _SCALE
 
-    def score_all(self, bm25: Floats, cosine: Floats) -> Floats:
+    def _find_foreign_share(self) -> float:
+        """Find the least share of the best BM25 score that a unit in another language has, for a cosine of 1."""
+        return self.foreign_share / self.top_cosine if self.top_cosine > 0 else 0.0
+
+    def score_all(self, bm25: Floats, cosine: Floats, is_foreign: NDArray[np.bool_] | bool = False) -> Floats:
         """Compute the scores of units. A BM25 of NaN is 0; a unit with a cosine of NaN has no vector."""
         share = np.nan_to_num(bm25 / self.top_bm25) if self.top_bm25 > 0 else np.zeros(len(bm25))
         near = np.where(np.isnan(cosine), share * max(self.top_cosine, 0.0), cosine)
+        share = np.where(is_foreign, np.maximum(share, near * self._find_foreign_share()), share)
         fused: Floats = np.round(
             (1 - self.pair_weight) * (self.bm25_weight * share + self.cosine_weight * near), _DECIMALS
         )
@@ -87,21 +113,79 @@ class Fusion:
 
     def ceiling(self, bm25: float, cosine: float) -> float:
         """Compute the maximum score of a unit whose BM25 and cosine are at most these, with or without a vector."""
-        return max(self.score(bm25, cosine), self.score(bm25, None))
+        return max(self.score(bm25, cosine, is_foreign=True), self.score(bm25, None))
 
-    def bound(self, bm25: Floats, cosine: Floats, least_bm25: float, least_cosine: float) -> Floats:
+    def bound(
+        self,
+        bm25: Floats,
+        cosine: Floats,
+        least_bm25: float,
+        least_cosine: float,
+        is_foreign: NDArray[np.bool_] | bool = False,
+    ) -> Floats:
         """Compute the maximum score of each unit; one that lacks a BM25 or cosine (NaN) has at most the least one.
 
-        For a unit with both it is at most 0.000002 too high.
+        A unit without a cosine may be in another language. For a unit with both it is at most 0.000002 too high.
         """
-        share = 1 / self.top_bm25 if self.top_bm25 > 0 else 0.0
-        words = (1 - self.pair_weight) * self.bm25_weight * share
-        meaning = (1 - self.pair_weight) * self.cosine_weight
-        alone = words + meaning * share * max(self.top_cosine, 0.0)
-        known = np.where(np.isnan(bm25), least_bm25, bm25)
-        both = words * known + meaning * np.where(np.isnan(cosine), least_cosine, cosine)
-        bounds: Floats = np.where(np.isnan(cosine), np.maximum(both, alone * known), both) + MARGIN
-        return bounds
+        known, has_none = np.where(np.isnan(bm25), least_bm25, bm25), np.isnan(cosine)
+        near = np.where(has_none, least_cosine, cosine)
+        bounds = self.score_all(known, near, is_foreign | has_none)
+        return np.where(has_none, np.maximum(bounds, self.score_all(known, cosine, is_foreign)), bounds) + MARGIN
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Compared:
+    """Vectors that a query is compared with: those of a space, or of its units in some languages."""
+
+    space: str
+    vector: Sequence[float]
+    offset: float = 0.0
+    """The number that is added to their cosines, so that those of all spaces and languages have one scale."""
+    languages: tuple[str, ...] | None = None
+    is_foreign: bool = False
+    """Whether these units are in other languages than the query."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Meaning:
+    """The units that the searches of several lists of vectors found, with their best cosines on one scale."""
+
+    hits: Hits
+    lists: NDArray[np.int8]
+    """The number of the list that each cosine is from."""
+    least: float | None
+    """A cosine that every unit that was not found is below or has; None if these are all."""
+
+    @staticmethod
+    def join(found: Sequence[tuple[int, Compared, Hits]], depth: int) -> Meaning:
+        """Join the lists, with their numbers, each of the best `depth` units; a shorter one has all of its units."""
+        moved = [(number, _move(hits, each.offset)) for number, each, hits in found if len(hits)]
+        least = max((hits.least for _, hits in moved if len(hits) >= depth), default=None)
+        if len(moved) <= 1:
+            number, hits = moved[0] if moved else (0, NO_HITS)
+            return Meaning(hits, np.full(len(hits), number, np.int8), least)
+        ids, scores = (np.concatenate([getattr(hits, name) for _, hits in moved]) for name in ("ids", "scores"))
+        lists = np.concatenate([np.full(len(hits), number, np.int8) for number, hits in moved])
+        order = np.lexsort((ids, -scores))
+        if least is not None:  # another list may have a better cosine of a unit below it
+            order = order[: int(np.count_nonzero(scores >= least))]
+        first = np.zeros(len(order), np.bool_)
+        first[np.unique(ids[order], return_index=True)[1]] = True
+        order = order[first]
+        return Meaning(Hits(ids[order], scores[order]), lists[order], least)
+
+    def keep(self, among: Ids) -> Meaning:
+        """Return those that are among some units."""
+        kept = np.isin(self.hits.ids, among)
+        return Meaning(self.hits.keep(among), self.lists[kept], self.least)
+
+
+def _move(hits: Hits, offset: float) -> Hits:
+    moved: Floats = (hits.scores + offset).clip(max=1.0)
+    return Hits(hits.ids, np.round(moved, _DECIMALS)) if offset else hits
+
+
+NO_MEANING: Final = Meaning(NO_HITS, np.empty(0, np.int8), None)
 
 
 @dataclass(slots=True, eq=False)
@@ -111,19 +195,27 @@ class Scores:
     ids: Ids
     bm25: Floats
     cosine: Floats
+    lists: NDArray[np.int8]
+    """The number of the list of vectors that a cosine is from, -1 without one."""
 
     @staticmethod
-    def join(words: Hits, meaning: Hits, ids: Ids | None = None) -> Scores:
+    def join(words: Hits, meaning: Meaning, ids: Ids | None = None) -> Scores:
         """Join the hits of two searches: the scores of these units, or of those that have one."""
-        units = np.union1d(words.ids, meaning.ids) if ids is None else np.sort(ids)
-        found = Scores(units, np.full(len(units), np.nan), np.full(len(units), np.nan))
+        units = np.union1d(words.ids, meaning.hits.ids) if ids is None else np.sort(ids)
+        number = len(units)
+        found = Scores(units, np.full(number, np.nan), np.full(number, np.nan), np.full(number, -1, np.int8))
         found.add(words, meaning)
         return found
 
-    def add(self, words: Hits, meaning: Hits) -> None:
+    def add(self, words: Hits, meaning: Meaning) -> None:
         """Add hits, all of which are among these units."""
         self.bm25[np.searchsorted(self.ids, words.ids)] = words.scores
-        self.cosine[np.searchsorted(self.ids, meaning.ids)] = meaning.scores
+        places = np.searchsorted(self.ids, meaning.hits.ids)
+        self.cosine[places], self.lists[places] = meaning.hits.scores, meaning.lists
+
+    def find_foreign(self, foreign: Sequence[bool]) -> NDArray[np.bool_]:
+        """Find the units whose cosines are from lists of units in other languages than the query."""
+        return np.array([*foreign, False], np.bool_)[self.lists]  # the last one for units without a list
 
     @property
     def top_bm25(self) -> float:
@@ -135,10 +227,16 @@ class Scores:
         """The best cosine; 0 without one."""
         return _find_top(self.cosine)
 
-    def get_candidate(self, place: int, score: float, iri: str = "") -> Candidate:
-        """Build the candidate of the unit at a place of the order of ids."""
-        bm25, cosine = float(self.bm25[place]), float(self.cosine[place])
-        return Candidate(iri, score, 0.0 if math.isnan(bm25) else bm25, None if math.isnan(cosine) else cosine)
+    def get_candidate(self, place: int, score: float, spaces: Sequence[str], iri: str = "") -> Candidate:
+        """Build the candidate of the unit at a place of the order of ids. `spaces` are those of the lists."""
+        bm25, cosine, number = float(self.bm25[place]), float(self.cosine[place]), int(self.lists[place])
+        return Candidate(
+            iri,
+            score,
+            0.0 if math.isnan(bm25) else bm25,
+            None if math.isnan(cosine) else cosine,
+            space=None if number < 0 else spaces[number],
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -154,6 +252,8 @@ class Proposed:
     """The last score of the list by words; None if it has all units that have one."""
     least_cosine: InitVar[float | None]
     """The same of the list by meaning."""
+    foreign: Sequence[bool] = ()
+    """Whether the units of each list of vectors are in other languages than the query."""
     bounds: Floats = field(init=False)
     """The maximum score of each unit, by the scores that its lists gave it."""
     ceiling: float = field(init=False)
@@ -168,14 +268,16 @@ class Proposed:
     def __post_init__(self, least_bm25: float | None, least_cosine: float | None) -> None:
         bm25, cosine = self.scores.bm25, self.scores.cosine
         least = 0.0 if least_bm25 is None else least_bm25, -1.0 if least_cosine is None else least_cosine
-        self.bounds, self.ceiling = self.fusion.bound(bm25, cosine, *least), self.fusion.ceiling(*least)
+        is_foreign = self.scores.find_foreign(self.foreign)
+        self.bounds = self.fusion.bound(bm25, cosine, *least, is_foreign)
+        self.ceiling = self.fusion.ceiling(*least)
         self.complete = least_bm25 is None and least_cosine is None
         self.unsure = np.zeros(len(bm25), np.bool_)
         if least_bm25 is not None:
             self.unsure |= np.isnan(bm25)
         if least_cosine is not None:
             self.unsure |= np.isnan(cosine)
-        self.fused = np.where(self.unsure, -np.inf, self.fusion.score_all(bm25, cosine))
+        self.fused = np.where(self.unsure, -np.inf, self.fusion.score_all(bm25, cosine, is_foreign))
 
     def __len__(self) -> int:
         return len(self.bounds)
@@ -183,7 +285,8 @@ class Proposed:
     def fuse(self, places: Indices) -> None:
         """Compute the scores of units whose missing scores were looked up."""
         self.unsure[places] = False
-        self.fused[places] = self.fusion.score_all(self.scores.bm25[places], self.scores.cosine[places])
+        is_foreign = self.scores.find_foreign(self.foreign)[places]
+        self.fused[places] = self.fusion.score_all(self.scores.bm25[places], self.scores.cosine[places], is_foreign)
 
     def find_best_bounds(self, number: int) -> Indices:
         """Find so many units with the best bounds, in any order."""
@@ -203,11 +306,11 @@ class Proposed:
         """Find the first `number` units, best first, and all that have the score of the last one."""
         return self._sort(np.flatnonzero(~self.unsure & (self.fused >= find_nth(self.fused, number))), self.fused)
 
-    def list_candidates(self, places: Indices) -> dict[int, Candidate]:
-        """Build the candidates of some units, by id and without their IRIs."""
+    def list_candidates(self, places: Indices, spaces: Sequence[str]) -> dict[int, Candidate]:
+        """Build the candidates of some units, by id and without their IRIs. `spaces` are those of the lists."""
         ids, fused = self.scores.ids[places].tolist(), self.fused[places].tolist()
         return {
-            id_: self.scores.get_candidate(place, score)
+            id_: self.scores.get_candidate(place, score, spaces)
             for id_, place, score in zip(ids, places.tolist(), fused, strict=True)
         }
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 MINILM: Final = "sentence-transformers/all-MiniLM-L6-v2"
@@ -108,15 +109,38 @@ def get_offset(name: str, query: str | None, unit: str | None) -> float:
     """Return the number to add to a cosine by a model (or embedder), for one scale of all models and languages.
 
     `query` and `unit` are the languages of the query and of the text (primary subtags; None: unknown). A pair that was
-    not measured has the mean of the measured ones of its model; a model without any has 0.
+    not measured has the mean of the measured ones that are like it: of one language or of two, and with that of its two
+    languages that was measured. A model without any has 0.
     """
     facts = get_facts(name)
-    offsets = OFFSETS.get(facts.name, {}) if facts is not None else {}
-    if not offsets:
-        return 0.0
-    known = offsets.get((query or "", unit or ""))
-    return sum(offsets.values()) / len(offsets) if known is None else known
+    return _find_offset(facts.name, query, unit) if facts is not None and facts.name in OFFSETS else 0.0
 
 
-OFFSETS: Final[Mapping[str, Mapping[tuple[str, str], float]]] = {}
-"""By model, then by the languages of query and text."""
+@cache
+def _find_offset(model: str, query: str | None, unit: str | None) -> float:
+    offsets = OFFSETS[model]
+    measured = {one for pair in offsets for one in pair}
+    like = [
+        offset
+        for (one, other), offset in offsets.items()
+        if None in (query, unit) or (one == other) == (query == unit)
+        if one == query or query not in measured
+        if other == unit or unit not in measured
+    ]
+    return round(sum(like) / len(like), 3)
+
+
+OFFSETS: Final[Mapping[str, Mapping[tuple[str, str], float]]] = {
+    USE: {
+        ("en", "en"): 0.130, ("en", "es"): 0.150, ("en", "de"): 0.155, ("en", "ru"): 0.215, ("en", "zh"): 0.203,
+        ("es", "en"): 0.183, ("es", "es"): 0.135, ("es", "de"): 0.178, ("es", "ru"): 0.243, ("es", "zh"): 0.230,
+        ("de", "en"): 0.179, ("de", "es"): 0.172, ("de", "de"): 0.137, ("de", "ru"): 0.240, ("de", "zh"): 0.226,
+        ("ru", "en"): 0.229, ("ru", "es"): 0.228, ("ru", "de"): 0.232, ("ru", "ru"): 0.200, ("ru", "zh"): 0.255,
+        ("zh", "en"): 0.223, ("zh", "es"): 0.217, ("zh", "de"): 0.222, ("zh", "ru"): 0.259, ("zh", "zh"): 0.157,
+    }
+}  # fmt: skip
+"""By model, then by the languages of query and text: what makes the mean cosine of a question and the passage that
+answers it the same as by `MINILM` in English. Measured on the questions to the even paragraphs of XQuAD.
+
+On the others it would be 0.04 more for each pair.
+"""

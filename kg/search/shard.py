@@ -33,9 +33,7 @@ from kg.files import copy_with_holes, is_unwritable, measure_disk, write_file
 from kg.processes import child
 from kg.search import analyzers, word_counts
 from kg.search.points import (
-    DENSE,
-    DENSE_ROWS,
-    MEANINGS,
+    LANGUAGE,
     NO_HITS,
     UNIT,
     UPDATE_POINTS,
@@ -43,6 +41,7 @@ from kg.search.points import (
     Hits,
     Point,
     VectorSpace,
+    get_names,
     unpack,
 )
 from kg.search.protocol import CODES, Codes, Conditions
@@ -77,15 +76,15 @@ _UNLIMITED_KB = 1 << 40
 _REMOVALS = 50
 _REMOVAL_PAUSE_S = 0.02
 
-_ROWS = {DENSE: None, DENSE_ROWS: qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim)}
-"""How the vectors of each name are compared: of several, one for each window of a text, the best one is the score."""
+_ROWS = None, qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim)
+"""How the vectors of the names of a space are compared: of several, one for each window, the best one is the score."""
 _HALF = qe.VectorStorageDatatype.Float16
 _PAGE = 1_000
 _ORIGINAL = qe.SearchParams(quantization=qe.QuantizationSearchParams(ignore=True))
 _QUANTIZED = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=False))
 _FEW_BYTES = 80 << 20
 """Maximum size of the original vectors of a shard that are read at its start: those of 100,000 texts."""
-_KEYWORDS = ("kind", "graph", "parent")
+_KEYWORDS = ("kind", "graph", "parent", LANGUAGE)
 
 
 Prepared = qe.Filter | None
@@ -103,7 +102,8 @@ class Shard:
     """The shard in `folder`. Any thread may read, without waiting for writes, which are serialized."""
 
     folder: Path
-    space: VectorSpace | None = None
+    spaces: dict[str, VectorSpace] = field(default_factory=dict)
+    """The model and dimensions of each space that has vectors."""
     counts: WordCounts = field(init=False)
     is_new: bool = False
     """Whether there was nothing to open: the folder is missing, or the shard in it cannot be read."""
@@ -125,8 +125,8 @@ class Shard:
     _unflushed: int = 0
     _optimized_at: int = 0
     """Texts and vectors when the shard was last optimized; the further ones are in the growing segment."""
-    _had_space: bool = False
-    """Whether vectors of a space may be stored."""
+    _had_spaces: tuple[str, ...] = ()
+    """The spaces of which vectors may be stored."""
     _is_short: bool = False
     """Whether the disk had no room for the last attempt to optimize."""
     _failed_at: int = 0
@@ -208,15 +208,18 @@ class Shard:
             return NO_HITS
         return self._search(name, qe.SparseVector([*words], [*weights]), where, limit, None)
 
-    def search_vectors(self, vector: Sequence[float], where: Prepared, limit: int, *, quantized: bool) -> Hits:
+    def search_vectors(
+        self, space: str, vector: Sequence[float], where: Prepared, limit: int, *, quantized: bool
+    ) -> Hits:
         """Score the best `limit` texts by their cosines with a vector, of the quantized or the original vectors."""
-        if self.space is None:
+        if not self.count_vectors(space):
             return NO_HITS
+        one, several = get_names(space)
         params = _QUANTIZED if quantized else _ORIGINAL
-        found = self._search(DENSE, [*vector], where, limit, params)
-        if not self._count_rows():
+        found = self._search(one, [*vector], where, limit, params)
+        if not self._count_rows(several):
             return found
-        return Hits.join((found, self._search(DENSE_ROWS, [[*vector]], where, limit, params))).cut(limit)
+        return Hits.join((found, self._search(several, [[*vector]], where, limit, params))).cut(limit)
 
     def read_vectors(self) -> int:
         """Read the files of the vectors that searches compare, and return their size in bytes.
@@ -227,9 +230,10 @@ class Shard:
         size = 0
         with suppress(OSError):  # of a copy that is being replaced
             for pattern, most in (("quantized*data", math.inf), ("vectors/*", _FEW_BYTES)):
-                files = [*(self.folder / self._name).glob(f"segments/*/vector_storage-{DENSE}*/{pattern}")]
-                if sum(file.stat().st_blocks * 512 for file in files) <= most:
-                    size += sum(map(_read_through, files))
+                for space in self.spaces:
+                    files = [*(self.folder / self._name).glob(f"segments/*/vector_storage-{space}*/{pattern}")]
+                    if sum(file.stat().st_blocks * 512 for file in files) <= most:
+                        size += sum(map(_read_through, files))
         return size
 
     def _search(self, name: str, query: Any, where: Prepared, limit: int, params: qe.SearchParams | None) -> Hits:
@@ -250,8 +254,9 @@ class Shard:
             if (name := point.get("field")) is not None:
                 vectors[name] = weights = analyzers.get_analyzer(name).embed_document(point["payload"][name])
                 words[point["id"]] = {name: weights.indices}
-            if (packed := point.get("vectors")) is not None and self.space is not None:
-                vectors |= _name_rows(unpack(packed, self.space.dimensions))
+            for space, packed in point.get("vectors", {}).items():
+                if space in self.spaces:
+                    vectors |= _name_rows(space, unpack(packed, self.spaces[space].dimensions))
             built.append(qe.Point(point["id"], vectors, dict(point["payload"])))
         self._put(built, words)
 
@@ -279,17 +284,19 @@ class Shard:
             self.counts.replace(old.values(), ())
             self.dead_points += len(records)
 
-    def set_vectors(self, vectors: Mapping[int, tuple[str, str]]) -> None:
-        """Write the vectors of at most UPDATE_POINTS texts (id -> hash, packed vectors) that have the same hash still.
+    def set_vectors(self, space: str, vectors: Mapping[int, tuple[str, str]]) -> None:
+        """Write vectors of a space for at most UPDATE_POINTS texts (id -> hash, packed) that have the same hash still.
 
-        Packed vectors are in the space of the shard.
+        They are dropped while the shard has no such space.
         """
         with self.writing:
-            found = self.retrieve([*vectors], ["text_hash"]) if self.space is not None else {}
+            if space not in self.spaces:
+                return
+            dimensions = self.spaces[space].dimensions
             points = [
-                qe.PointVectors(id_, _name_rows(unpack(vectors[id_][1], self.space.dimensions)))
-                for id_, payload in found.items()
-                if self.space is not None and vectors[id_][0] == payload["text_hash"]
+                qe.PointVectors(id_, _name_rows(space, unpack(vectors[id_][1], dimensions)))
+                for id_, payload in self.retrieve([*vectors], ["text_hash"]).items()
+                if vectors[id_][0] == payload["text_hash"]
             ]
             if points:
                 self._write(qe.UpdateOperation.update_vectors(points))
@@ -375,29 +382,29 @@ class Shard:
             self.flush()
             self._lease.shard.close()
 
-    def use_space(self, space: VectorSpace) -> None:
-        """Store vectors of `space` from now on, and drop vectors of another space."""
+    def use_space(self, name: str, space: VectorSpace) -> None:
+        """Store vectors of `space` by a name from now on, and drop others by that name."""
         with self.writing:
-            if self.space == space:
+            if self.spaces.get(name) == space:
                 return
-            if self.space is not None:
-                log.warning("Dropping the vectors of %s: the model is now %s.", self.space, space)
+            if name in self.spaces:
+                log.warning("Dropping the vectors of %s: the model is now %s.", self.spaces[name], space)
             # recorded first: a crash in between leaves vectors of no space, which the next call drops
-            self.space = None
+            self.spaces = {each: known for each, known in self.spaces.items() if each != name}
             self._write_record()
             # Not before the first space: a kill while a deletion is replayed leaves a shard that cannot be opened.
-            if self._had_space:
-                for name in _ROWS:
-                    self._write(qe.UpdateOperation.delete_vector_name(name))
+            if name in self._had_spaces:
+                for each in get_names(name):
+                    self._write(qe.UpdateOperation.delete_vector_name(each))
                 self.flush()
-            self._had_space = True
+            self._had_spaces = tuple(sorted({*self._had_spaces, name}))
             self._write_record()
-            for name, rows in _ROWS.items():
+            for each, rows in zip(get_names(name), _ROWS, strict=True):
                 self._write(
-                    qe.UpdateOperation.create_dense_vector(name, space.dimensions, qe.Distance.Cosine, rows, _HALF)
+                    qe.UpdateOperation.create_dense_vector(each, space.dimensions, qe.Distance.Cosine, rows, _HALF)
                 )
             self.flush()
-            self.space = space
+            self.spaces = {**self.spaces, name: space}
             self._write_record()
 
     @property
@@ -410,7 +417,7 @@ class Shard:
 
         The growing segment has its indexes in memory. Optimizing copies all files.
         """
-        stored = sum(self.count_stored())
+        stored = self.count_stored()
         if self.dead_points > max(_MIN_DEAD_POINTS, stored // 4):
             return True
         least = _MIN_GROWING_AT_REST if self.is_at_rest else _MIN_GROWING
@@ -418,9 +425,9 @@ class Shard:
         growing = stored - self._optimized_at + self.dead_points
         return growing > least and stored > self._failed_at + least
 
-    def count_stored(self) -> tuple[int, int]:
-        """Count the texts, and the points with vectors."""
-        return self.count_texts(), self.count_vectors()
+    def count_stored(self) -> int:
+        """Count the texts, and the vectors of all spaces."""
+        return self.count_texts() + sum(map(self.count_vectors, self.spaces))
 
     def count_texts(self) -> int:
         """Count the texts."""
@@ -430,13 +437,13 @@ class Shard:
         """Count the units. Kept until the next update, as counting takes 8 ms for 125,000."""
         return self._count_kept("units", prepare({"fields": [UNIT]}))
 
-    def count_vectors(self) -> int:
-        """Count the units with a vector. Kept until the next update."""
-        return self._count_kept("vectors", prepare({"has_vector": True})) if self.space is not None else 0
+    def count_vectors(self, space: str) -> int:
+        """Count the units with a vector in a space. Kept until the next update."""
+        return self._count_kept(space, prepare({"having": [space]})) if space in self.spaces else 0
 
-    def _count_rows(self) -> int:
-        """Count the units with several vectors. Kept until the next update."""
-        return self._count_kept("rows", qe.Filter(must=[qe.HasVectorCondition(DENSE_ROWS)]))
+    def _count_rows(self, name: str) -> int:
+        """Count the units with vectors by a name. Kept until the next update."""
+        return self._count_kept(name, qe.Filter(must=[qe.HasVectorCondition(name)]))
 
     def _count_kept(self, name: str, where: Prepared) -> int:
         written = self.written
@@ -457,8 +464,8 @@ class Shard:
         with self.writing:
             self.flush()
             self.dead_points = 0
-            self._failed_at = sum(self.count_stored())
-            schema = json.dumps({"fields": self.fields, "space": self.space and asdict(self.space)})
+            self._failed_at = self.count_stored()
+            schema = json.dumps({"fields": self.fields, "spaces": self._describe_spaces()})
             shutil.copytree(self.folder / self._name, copy)
             self._replay = []
         try:
@@ -518,10 +525,10 @@ class Shard:
             if record["version"] != _VERSION:
                 raise ValueError(f"format version {record['version']!r} instead of {_VERSION}")
             self._name = str(record["shard"])
-            self.space = VectorSpace(**record["space"]) if record["space"] else None
+            self.spaces = _read_spaces(record["spaces"])
             self.fields = tuple(record["fields"])
             self._optimized_at = record["optimized_at"]
-            self._had_space = record["had_space"]
+            self._had_spaces = tuple(record["had_spaces"])
             _require_room(self.folder)
             # a damaged file can crash the process instead of raising: count the attempts that did not return
             attempts = int(opening.read_text("ascii") or 0) if opening.exists() else 0
@@ -548,8 +555,8 @@ class Shard:
         log.error("Cannot read the search index in %s: %s. It will be rebuilt from the store.", self.folder, error)
 
     def _clear(self) -> None:
-        self._name, self.space, self.fields, self._optimized_at = "edge-1", None, (analyzers.ENGLISH,), 0
-        self._had_space = False
+        self._name, self.spaces, self.fields, self._optimized_at = "edge-1", {}, (analyzers.ENGLISH,), 0
+        self._had_spaces = ()
         for path in self.folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -565,22 +572,30 @@ class Shard:
         self._write_record()
         return shard
 
+    def _describe_spaces(self) -> dict[str, Any]:
+        return {name: asdict(space) for name, space in self.spaces.items()}
+
     def _write_record(self) -> None:
-        """Record the folder of the shard, its fields and the space of its vectors, atomically."""
+        """Record the folder of the shard, its fields and the spaces of its vectors, atomically."""
         record = {
             "version": _VERSION,
             "shard": self._name,
-            "space": self.space and asdict(self.space),
-            "had_space": self._had_space,
+            "spaces": self._describe_spaces(),
+            "had_spaces": self._had_spaces,
             "fields": self.fields,
             "optimized_at": self._optimized_at,
         }
         write_file(self.folder / "index.json", json.dumps(record), sync=True)
 
 
-def _name_rows(rows: Sequence[Sequence[float]]) -> dict[str, Any]:
+def _name_rows(space: str, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
     """Name the vectors of a text: a single one is stored as such, which the engine compares faster."""
-    return {DENSE: rows[0]} if len(rows) == 1 else {DENSE_ROWS: rows}
+    one, several = get_names(space)
+    return {one: rows[0]} if len(rows) == 1 else {several: rows}
+
+
+def _read_spaces(described: Mapping[str, Mapping[str, Any]]) -> dict[str, VectorSpace]:
+    return {name: VectorSpace(**each) for name, each in described.items()}
 
 
 def _require_room(folder: Path) -> None:
@@ -599,10 +614,14 @@ def _build_filter(where: Filter) -> qe.Filter:
     must_not: list[qe.ConditionType] = []
     if (ids := where.get("ids")) is not None:
         must.append(qe.HasIdCondition({*ids}))
-    if (has_vector := where.get("has_vector")) is not None:
-        having = qe.Filter(should=[qe.HasVectorCondition(name) for name in MEANINGS])
-        (must if has_vector else must_not).append(having)
+    must += [_build_having(space) for space in where.get("having", ())]
+    if lacking := where.get("lacking"):
+        must_not.append(qe.Filter(must=[_build_having(space) for space in lacking]))
     return qe.Filter(must=must, must_not=must_not)
+
+
+def _build_having(space: str) -> qe.Filter:
+    return qe.Filter(should=[qe.HasVectorCondition(name) for name in get_names(space)])
 
 
 def _build_alternatives(fields: Codes) -> qe.ConditionType:
@@ -618,33 +637,34 @@ def _build_condition(name: str, values: Collection[str]) -> qe.FieldCondition:
     return qe.FieldCondition(name, match=match)
 
 
-def build_config(fields: Sequence[str], space: VectorSpace | None = None, *, optimizers: bool = False) -> qe.EdgeConfig:
+def build_config(
+    fields: Sequence[str], spaces: Mapping[str, VectorSpace] | None = None, *, optimizers: bool = False
+) -> qe.EdgeConfig:
     """Build the configuration of a shard. Its optimized segments are files, which the system caches.
 
     With `optimizers`, optimizing moves every segment out of memory. There is no graph of the vectors (HNSW): a search
     by meaning reads all of them, quantized.
     """
-    vectors = None
-    if space is not None:
-        vectors = {
-            name: qe.EdgeVectorParams(
-                space.dimensions,
-                qe.Distance.Cosine,
-                multivector_config=rows,
-                datatype=_HALF,
-                quantization_config=qe.ScalarQuantizationConfig(
-                    qe.ScalarType.Int8, quantile=_QUANTILE, memory=qe.Memory.Cold
-                )
-                if optimizers
-                else None,
-                hnsw_config=qe.HnswIndexConfig(0, 1, 0),
-                memory=qe.Memory.Cold,
+    vectors = {
+        name: qe.EdgeVectorParams(
+            space.dimensions,
+            qe.Distance.Cosine,
+            multivector_config=rows,
+            datatype=_HALF,
+            quantization_config=qe.ScalarQuantizationConfig(
+                qe.ScalarType.Int8, quantile=_QUANTILE, memory=qe.Memory.Cold
             )
-            for name, rows in _ROWS.items()
-        }
+            if optimizers
+            else None,
+            hnsw_config=qe.HnswIndexConfig(0, 1, 0),
+            memory=qe.Memory.Cold,
+        )
+        for key, space in (spaces or {}).items()
+        for name, rows in zip(get_names(key), _ROWS, strict=True)
+    }
     words = qe.EdgeSparseVectorParams(memory=qe.Memory.Cold)
     return qe.EdgeConfig(
-        vectors=vectors,
+        vectors=vectors or None,
         sparse_vectors=dict.fromkeys(fields, words),
         # A threshold of 1 KB: below it, the words of a segment stay in memory.
         optimizers=qe.EdgeOptimizersConfig(
@@ -692,8 +712,8 @@ def compact_folder(folder: Path) -> None:
     draft = Shard(folder / _DRAFT)
     for name in old.fields:
         draft.add_field(name)
-    if old.space is not None:
-        draft.use_space(old.space)
+    for name, space in old.spaces.items():
+        draft.use_space(name, space)
     offset: Any = None
     while True:
         with old._borrow() as shard:
@@ -727,10 +747,9 @@ def _get_vectors(record: qe.Record) -> dict[str, Any]:
 
 
 def optimize_folder(folder: Path, schema: str) -> None:
-    """Optimize the shard in `folder`, which must not be open elsewhere. `schema` is JSON: fields, space."""
+    """Optimize the shard in `folder`, which must not be open elsewhere. `schema` is JSON: fields, spaces."""
     given = json.loads(schema)
-    space = VectorSpace(**given["space"]) if given["space"] else None
-    config = build_config(given["fields"], space, optimizers=True)
+    config = build_config(given["fields"], _read_spaces(given["spaces"]), optimizers=True)
     shard = qe.EdgeShard.load(str(folder), config)
     shard.optimize()
     shard.flush()

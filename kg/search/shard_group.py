@@ -72,8 +72,8 @@ class ShardGroup:
             part = Shard(self._folder / name)
             self.parts = {**self.parts, name: part}
             self._reading.submit(part.read_vectors)
-        space = None if part.space is None else [part.space.model, part.space.dimensions]
-        return {"is_new": part.is_new, "fields": part.fields, "space": space}
+        spaces = {each: [space.model, space.dimensions] for each, space in part.spaces.items()}
+        return {"is_new": part.is_new, "fields": part.fields, "spaces": spaces}
 
     def begin(self, operation: str, hurried: bool = False, **arguments: Any) -> Callable[[], Any]:
         """Return the function that runs an operation, `hurried` or not."""
@@ -84,11 +84,6 @@ class ShardGroup:
     def count(self, where: Filter | None) -> int:
         """Count the points that meet some conditions."""
         return sum(part.count(where) for part in self.parts.values())
-
-    def count_stored(self) -> tuple[int, int]:
-        """Count the units, and those with a vector."""
-        parts = self.parts.values()
-        return sum(part.count_units() for part in parts), sum(part.count_vectors() for part in parts)
 
     def count_texts(self) -> dict[str, int]:
         """Count the texts of each shard."""
@@ -138,14 +133,14 @@ class ShardGroup:
         return self._search(("words", repr(words), repr(where)), search, where, limit)
 
     def search_vectors(
-        self, vector: Sequence[float], where: Filter | None, limit: int, quantized: bool
+        self, space: str, vector: Sequence[float], where: Filter | None, limit: int, quantized: bool
     ) -> dict[str, str]:
-        """Score the best `limit` texts by their cosines with a vector. Returns encoded hits."""
+        """Score the best `limit` texts by their cosines with a vector of a space. Returns encoded hits."""
 
         def search(part: Shard, prepared: Prepared, most: int) -> Hits:
-            return part.search_vectors(vector, prepared, most, quantized=quantized)
+            return part.search_vectors(space, vector, prepared, most, quantized=quantized)
 
-        return self._search(("vectors", (*vector,), quantized, repr(where)), search, where, limit)
+        return self._search((space, (*vector,), quantized, repr(where)), search, where, limit)
 
     def _search(
         self, key: object, search: Callable[[Shard, Prepared, int], Hits], where: Filter | None, limit: int
@@ -207,21 +202,21 @@ class ShardGroup:
             if name != excluded and (there := part.find(ids)):
                 part.delete(there, also)
 
-    def set_vectors(self, vectors: Sequence[tuple[int, str, str]]) -> None:
+    def set_vectors(self, space: str, vectors: Sequence[tuple[int, str, str]]) -> None:
         """Write the packed vectors of at most UPDATE_POINTS texts (id, hash, vectors) that have that hash still."""
         by_id = {id_: (text_hash, packed) for id_, text_hash, packed in vectors}
         for part in self.parts.values():
-            part.set_vectors(by_id)
+            part.set_vectors(space, by_id)
 
     def add_field(self, field: str) -> None:
         """Add a field of texts, unless the shards have it."""
         for part in self.parts.values():
             part.add_field(field)
 
-    def use_space(self, model: str, dimensions: int) -> None:
-        """Store vectors of a space from now on, and drop vectors of another one."""
+    def use_space(self, name: str, model: str, dimensions: int) -> None:
+        """Store vectors of a model by the name of a space from now on, and drop others by that name."""
         for part in self.parts.values():
-            part.use_space(VectorSpace(model, dimensions))
+            part.use_space(name, VectorSpace(model, dimensions))
 
     # Files
 

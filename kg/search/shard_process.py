@@ -25,7 +25,7 @@ from kg.search.shard_group import ShardGroup
 log = logging.getLogger(__name__)
 
 _READS: Final = frozenset(
-    ("count", "count_stored", "count_texts", "count_values", "count_words", "retrieve", "scroll", "search_vectors",
+    ("count", "count_texts", "count_values", "count_words", "retrieve", "scroll", "search_vectors",
      "search_words")
 )  # fmt: skip
 _WRITES: Final = frozenset(

@@ -18,19 +18,20 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from threading import Lock, RLock, local
 from typing import Any, Final
 
 from kg.errors import IndexUnavailableError
 from kg.files import copy_with_holes, measure_disk, write_file
-from kg.search.analyzers import ENGLISH, get_analyzer
+from kg.search.analyzers import ENGLISH, find_field, get_analyzer
 from kg.search.points import NO_HITS, UPDATE_POINTS, Filter, Hits, Places, Point, VectorSpace, compute_id
 from kg.search.protocol import Conditions
 from kg.search.shard import REST_S, compact_folder, is_outdated
 from kg.search.shard_group import ShardGroup
 from kg.search.shard_process import ShardProcess
+from kg.search.tokenization import split_query
 from kg.store.protocol import batched
 
 log = logging.getLogger(__name__)
@@ -48,7 +49,8 @@ _RECORD: Final = "index.json"
 _KEY: Final = "ids.key"
 _KEY_BYTES: Final = 16
 _PAGE: Final = 1_000
-
+_MOST_COUNTED: Final = 64
+"""Counts that are kept."""
 
 _Holder = ShardGroup | ShardProcess
 _Words = Mapping[str, tuple[Sequence[int], Sequence[float]]]
@@ -89,21 +91,22 @@ class Shards:
         """The shards, in the order in which they were made."""
         self.fields: tuple[str, ...] = (ENGLISH,)
         """The fields of texts (`kg.search.analyzers`)."""
-        self.space: VectorSpace | None = None
-        """The space of the vectors."""
+        self.spaces: dict[str, VectorSpace] = {}
+        """The model and dimensions of each space of vectors."""
         self._texts: dict[str, int] = {}
         """At most how many texts each shard has, if known: some of those added may have replaced others."""
         self._updates = 0
+        self._updates_of_vectors = 0
         self._written_s = -math.inf
         """When the last update was made."""
         self._failures = 0
         """How often an answer lacked those of a process."""
         self._failing: Final = Lock()
         self._tolerated: Final = local()
-        self._weighed: tuple[int, str, _Words] = -1, "", {}
-        """Number of updates, the last query by words, and its words."""
-        self._stored: tuple[int, tuple[int, int]] = -1, (0, 0)
-        """Number of updates when units were counted, and their numbers."""
+        self._weighed: tuple[int, object, _Words] = -1, None, {}
+        """Number of updates, the last query by words with its language, and its words."""
+        self._counted: tuple[int, dict[str, int]] = -1, {}
+        """Number of updates when units were counted, and their numbers by condition."""
         self._places: Final = Places[_Holder]()
         self._group: Final = ShardGroup(folder)
         self._processes: tuple[ShardProcess, ...] = ()
@@ -143,8 +146,7 @@ class Shards:
         return ShardProcess(self.folder, names, self._inherited, self._note_lost)
 
     def _add_opened(self, name: str, found: Mapping[str, Any]) -> None:
-        if found["space"] is not None:
-            self.space = VectorSpace(*found["space"])
+        self.spaces |= {space: VectorSpace(*each) for space, each in found["spaces"].items()}
         self.fields = tuple(sorted({*self.fields, *found["fields"]}))
         self.names = (*self.names, name)
 
@@ -227,6 +229,11 @@ class Shards:
         """A number that is higher after each update, and after each answer without the shards of a process."""
         return self._updates + self._failures
 
+    @property
+    def texts_written(self) -> int:
+        """The same number, for updates of more than vectors alone."""
+        return self.written - self._updates_of_vectors
+
     def compute_id(self, iri: str) -> int:
         """Compute the id of the point of an IRI (a unit, or the marker of a graph)."""
         return compute_id(iri, self._key)
@@ -235,13 +242,15 @@ class Shards:
         """Count the points that meet some conditions."""
         return sum(self._ask("count", where=where))
 
-    def count_stored(self) -> tuple[int, int]:
-        """Count the units, and those with a vector. Kept until the next update."""
-        written = self.written
-        if self._stored[0] != written:
-            counted = self._ask("count_stored")
-            self._stored = written, (sum(units for units, _ in counted), sum(vectors for _, vectors in counted))
-        return self._stored[1]
+    def count_kept(self, where: Filter) -> int:
+        """Count the points that meet some conditions. Kept until the next update."""
+        written, key = self.written, repr(where)
+        if self._counted[0] != written or len(self._counted[1]) > _MOST_COUNTED:
+            self._counted = written, {}
+        counted = self._counted[1]
+        if (known := counted.get(key)) is None:
+            counted[key] = known = self.count(where)
+        return known
 
     def count_texts(self) -> dict[str, int]:
         """Count the texts of each shard."""
@@ -277,23 +286,67 @@ class Shards:
             found.update(part)
         return found
 
-    def search_words(self, text: str, where: Filter | None, limit: int) -> Hits:
-        """Score the best `limit` units by the words of a text, by BM25."""
+    def search_words(self, text: str, language: str | None, where: Filter | None, limit: int) -> Hits:
+        """Score the best `limit` units by the words of a text in a language (None: unsure), by BM25."""
         # A ranking asks several times: for the best units, and for those of other lists.
         written, (*known, words) = self.written, self._weighed
-        if known != [written, text]:
-            words = self._weigh(text)
-            self._weighed = written, text, words
+        if known != [written, (text, language)]:
+            words = self._weigh(text, language)
+            self._weighed = written, (text, language), words
         return self._search_words(words, where, limit)
 
-    def _weigh(self, text: str) -> _Words:
-        """Weigh the words of a query in each field by their rarity."""
+    def _weigh(self, text: str, language: str | None) -> _Words:
+        """Weigh the words of a query in each field by their rarity.
+
+        In a field of another language a word is at most as rare as in that of the query. Names are rare in both. Common
+        words are rare in the other one: they would make a fragment in the language of the query its best text.
+        """
         asked = {name: get_analyzer(name).embed_query(text) for name in self.fields}
-        counted = self._ask("count_words", words={name: [*each.indices] for name, each in asked.items()})
-        return {
-            name: found
+        counted = self._count_words({name: [*each.indices] for name, each in asked.items()})
+        rarities = {
+            name: {
+                word: _rate(counted[name][0], having)
+                for word, having in zip(each.indices, counted[name][1], strict=True)
+            }
             for name, each in asked.items()
-            if (found := _weigh(each.indices, each.values, [part[name] for part in counted]))[0]
+        }
+        own = None if language is None else find_field(language)
+        if own is not None and own in asked and counted[own][0]:
+            known = rarities[own]
+            for token in split_query(text) if len(asked) > 1 else ():
+                most = max((known.get(word, 0.0) for word in get_analyzer(own).embed_query(token).indices), default=0.0)
+                for name in asked.keys() - {own}:
+                    for word in get_analyzer(name).embed_query(token).indices:
+                        rarities[name][word] = min(rarities[name].get(word, 0.0), most)
+        weighed = {
+            name: {
+                word: value * rarities[name][word]
+                for word, value, having in zip(each.indices, each.values, counted[name][1], strict=True)
+                if having and rarities[name][word]
+            }
+            for name, each in asked.items()
+        }
+        return {name: ([*words], [*words.values()]) for name, words in weighed.items() if words}
+
+    def count_each(self, words: Sequence[str]) -> dict[str, tuple[int, list[int]]]:
+        """Count the texts of each field, and those with each of some words; none have a stop word."""
+        found = {name: [[*get_analyzer(name).embed_query(word).indices][:1] for word in words] for name in self.fields}
+        counted = self._count_words({name: [*chain.from_iterable(each)] for name, each in found.items()})
+        numbers = {name: iter(having) for name, (_, having) in counted.items()}
+        return {
+            name: (counted[name][0], [next(numbers[name]) if dimension else 0 for dimension in each])
+            for name, each in found.items()
+        }
+
+    def _count_words(self, words: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, list[int]]]:
+        """Count the texts of some fields in all shards, and those with each of some words."""
+        counted = self._ask("count_words", words=words)
+        return {
+            name: (
+                sum(part[name][0] for part in counted),
+                [sum(numbers) for numbers in zip(*(part[name][1] for part in counted), strict=True)],
+            )
+            for name in words
         }
 
     def search_word(self, field: str, word: int, where: Filter | None, limit: int) -> set[int]:
@@ -321,12 +374,15 @@ class Shards:
     def _gather_hits(self, operation: str, asked: Mapping[_Holder, Mapping[str, Any]]) -> dict[_Holder, Hits]:
         return {holder: Hits.decode(each) for holder, each in self._gather(operation, asked).items()}
 
-    def search_vectors(self, vector: Sequence[float], where: Filter | None, limit: int, *, exact: bool = False) -> Hits:
+    def search_vectors(
+        self, space: str, vector: Sequence[float], where: Filter | None, limit: int, *, exact: bool = False
+    ) -> Hits:
         """Score the best `limit` units by their cosines with a vector: exactly, or the first `_RESCORED` only."""
-        if not limit:
+        if not limit or space not in self.spaces:
             return NO_HITS
-        quantized = not exact and self.count_stored()[1] > self._exact_vectors
-        by_holder = self._search("search_vectors", where, vector=vector, limit=limit, quantized=quantized)
+        quantized = not exact and self.count_kept({"having": [space]}) > self._exact_vectors
+        arguments = {"space": space, "vector": vector}
+        by_holder = self._search("search_vectors", where, limit=limit, quantized=quantized, **arguments)
         found = Hits.join(by_holder.values()).cut(limit)
         if not quantized:
             return found
@@ -334,7 +390,7 @@ class Shards:
         again = {}
         for holder, hits in by_holder.items():
             if own := hits.keep(first.ids).ids.tolist():
-                again[holder] = {"vector": vector, "where": {"ids": own}, "limit": len(own), "quantized": False}
+                again[holder] = {**arguments, "where": {"ids": own}, "limit": len(own), "quantized": False}
         exactly = Hits.join(self._gather_hits("search_vectors", again).values())
         # Points that were deleted meanwhile stay: a shorter list would say that no other unit has a vector.
         return Hits.join((exactly, found.drop(exactly.ids)))
@@ -377,10 +433,11 @@ class Shards:
                 self._texts = {}
                 self._ask("delete", ids=portion, also=also)
 
-    def set_vectors(self, vectors: Sequence[tuple[int, str, str]]) -> None:
+    def set_vectors(self, space: str, vectors: Sequence[tuple[int, str, str]]) -> None:
         """Write the packed vectors of at most UPDATE_POINTS texts (id, hash, vectors) that have that hash still."""
         with self._update():
-            self._ask("set_vectors", vectors=vectors)
+            self._updates_of_vectors += 1
+            self._ask("set_vectors", space=space, vectors=vectors)
 
     def add_field(self, field: str) -> None:
         """Add a field of texts, unless the shards have it."""
@@ -389,11 +446,11 @@ class Shards:
                 self._ask("add_field", field=field)
                 self.fields = tuple(sorted((*self.fields, field)))
 
-    def use_space(self, space: VectorSpace) -> None:
-        """Store vectors of `space` from now on, and drop vectors of another space."""
+    def use_space(self, name: str, space: VectorSpace) -> None:
+        """Store vectors of `space` by a name from now on, and drop others by that name."""
         with self._update():
-            self._ask("use_space", model=space.model, dimensions=space.dimensions)
-            self.space = space
+            self._ask("use_space", name=name, model=space.model, dimensions=space.dimensions)
+            self.spaces = {**self.spaces, name: space}
 
     @contextmanager
     def _update(self) -> Iterator[None]:
@@ -475,8 +532,8 @@ class Shards:
         self._add_opened(name, found)
         for field in self.fields:
             self._ask("add_field", field=field)
-        if self.space is not None:
-            self._ask("use_space", model=self.space.model, dimensions=self.space.dimensions)
+        for each, space in self.spaces.items():
+            self._ask("use_space", name=each, model=space.model, dimensions=space.dimensions)
         self._write_record()
         return name
 
@@ -531,23 +588,9 @@ def compact_folders(folder: Path) -> None:
             compact_folder(folder / name)
 
 
-def _weigh(
-    words: Sequence[int], values: Sequence[float], counted: Iterable[tuple[int, Sequence[int]]]
-) -> tuple[list[int], list[float]]:
-    """Weigh the words of a query by their rarity in all shards. Words that no text contains are left out.
-
-    `counted` are the texts of each process, and those with each word.
-    """
-    texts, having = 0, [0] * len(words)
-    for more, numbers in counted:
-        texts += more
-        having = [one + other for one, other in zip(having, numbers, strict=True)]
-    weighed = {
-        word: value * math.log1p((texts - number + 0.5) / (number + 0.5))
-        for word, value, number in zip(words, values, having, strict=True)
-        if number
-    }
-    return [*weighed], [*weighed.values()]
+def _rate(texts: int, having: int) -> float:
+    """Compute the rarity of a word that some of the texts have."""
+    return math.log1p((texts - having + 0.5) / (having + 0.5))
 
 
 def _list_folders(folder: Path) -> list[str]:

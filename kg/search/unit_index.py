@@ -8,29 +8,55 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
+from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 import numpy as np
 
-from kg.fuzzy_names import separate_raised
 from kg.search.analyzers import ENGLISH, find_field, get_analyzer
-from kg.search.parts import PARTS_VERSION, build_part_texts, split_parts
-from kg.search.points import NO_HITS, UNIT, UPDATE_POINTS, Filter, Hits, Point, pack
+from kg.search.parts import PARTS_VERSION, build_part_texts
+from kg.search.payloads import build_payload, build_texts, digest, read_codes
+from kg.search.points import (
+    ALSO,
+    DENSE,
+    LANGUAGE,
+    NO_HITS,
+    OTHER,
+    SLOTS,
+    UNIT,
+    UPDATE_POINTS,
+    Filter,
+    Hits,
+    Point,
+    VectorSpace,
+    pack,
+)
 from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking, get_original
-from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion, Indices, Proposed, Scores, is_settled
+from kg.search.query_language import detect_query_language
+from kg.search.ranking import (
+    INCOMPARABLE_SHARE,
+    NO_MEANING,
+    PAIR_WEIGHT,
+    POOL,
+    Compared,
+    Fusion,
+    Indices,
+    Meaning,
+    Proposed,
+    Scores,
+    is_settled,
+)
 from kg.search.relevance import CALIBRATIONS, are_near, is_related
 from kg.search.shards import Shards
+from kg.search.spaces import Spaces
 from kg.search.vector_cache import Rows, VectorCache
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
 from kg.store.protocol import batched
-from kg.words import UNSPACED
 
 _FIRST_DEPTH = 1_024
 """Exact search takes 6 ms for 256 of 50,000 units and 9 ms for 1,024, and each further round as long again."""
@@ -63,40 +89,36 @@ _MOST_CODES: Final = 50_000
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A query: its text for BM25 and its vector, each None if it does not count, and its words to compare."""
+    """A query: its text for BM25, None if it does not count, the vectors to compare, and its words to compare."""
 
     text: str | None
-    vector: Sequence[float] | None
+    compared: Sequence[Compared]
     words: QuestionWords
     counted: int = 0
     """How many units that match to return with their codes."""
 
+    language: str | None = None
+    """The language of the query; None: unsure."""
+
+    @property
+    def spaces(self) -> Sequence[str]:
+        """The spaces of the lists of vectors."""
+        return [each.space for each in self.compared]
+
+    @property
+    def foreign(self) -> Sequence[bool]:
+        """Whether the units of each list are in other languages than the query."""
+        return [each.is_foreign for each in self.compared]
+
+    def is_foreign(self, candidate: Candidate, language: str) -> bool:
+        """Whether a unit is compared as one in another language than the query."""
+        return candidate.space not in (None, DENSE) and language != self.language
+
     def fuse(self, scores: Scores) -> Fusion:
         """Build the fusion for these scores."""
         pair_weight = PAIR_WEIGHT if self.words.pairs else 0.0
-        return Fusion(scores.top_bm25, scores.top_cosine, pair_weight=pair_weight)
-
-
-def digest(*parts: str) -> str:
-    """Hash `parts` to 128 bits, as hex."""
-    return blake2b("\x1f".join(parts).encode(), digest_size=16).hexdigest()
-
-
-def to_searchable(text: str) -> str:
-    """Prepare a text or query for BM25: split runs of unspaced scripts into overlapping pairs of characters.
-
-    Raised digits become words of their own.
-    """
-    if text.isascii():
-        return text
-
-    def pairs(run: re.Match[str]) -> str:
-        characters = run.group()
-        if len(characters) == 1:
-            return f" {characters} "
-        return " " + " ".join(characters[i : i + 2] for i in range(len(characters) - 1)) + " "
-
-    return UNSPACED.sub(pairs, separate_raised(text))
+        foreign_share = INCOMPARABLE_SHARE if any(self.foreign) else 0.0
+        return Fusion(scores.top_bm25, scores.top_cosine, pair_weight=pair_weight, foreign_share=foreign_share)
 
 
 @dataclass(slots=True)
@@ -104,15 +126,18 @@ class UnitIndex:
     """The units of an index. Any thread may read; only one thread at a time may write."""
 
     shards: Shards
-    embed_query: Callable[[str], Sequence[float] | None]
-    """Returns the vector of a query, or None without an embedder."""
+    embed_query: Callable[[str, int], Sequence[float] | None]
+    """Returns the vector of a query by the model of a number, or None without it."""
     cache: VectorCache
     """The vectors of texts, which may be there before the texts are."""
     on_pending: Callable[[], None] = lambda: None
     """Called after units without a vector were written."""
+    spaces: Spaces = field(default_factory=Spaces)
     _state: dict[str, str] = field(init=False)
     _homes: dict[str, str] = field(default_factory=dict)
     """The shard of each graph that is in the index or is being replaced."""
+    _of_languages: tuple[int, Mapping[str, int]] = -1, {}
+    """Number of updates of texts when units were counted by language, and the counts."""
     _numbers: dict[tuple[int, str], int] = field(default_factory=dict)
     """Numbers of units by number of updates and digest of conditions."""
     _codes: dict[int, tuple[str, Codes]] = field(default_factory=dict)
@@ -152,9 +177,23 @@ class UnitIndex:
         return dict(self._state)
 
     def counts(self) -> tuple[int, int, int]:
-        """Return the numbers of units, of units without a vector, and of graphs."""
-        units, vectors = self.shards.count_stored()
-        return units, max(0, units - vectors), len(self._state)
+        """Return the numbers of units, of those that lack a vector that is due, and of graphs."""
+        units = sum(self._count_languages().values())
+        due = self.spaces.list_due(self._count_languages())
+        lacking = self._lacking([DENSE, *([ALSO] if ALSO in due else [])]), self._lacking([OTHER])
+        return units, sum(map(self.shards.count_kept, filter(None, lacking))), len(self._state)
+
+    def _count_languages(self) -> Mapping[str, int]:
+        """Count the units by language. Kept until the next update of texts."""
+        texts = self.shards.texts_written
+        if self._of_languages[0] != texts:
+            self._of_languages = texts, self.shards.count_values(LANGUAGE, {"fields": [UNIT]}, _MOST_VALUES)
+        return self._of_languages[1]
+
+    def _lacking(self, spaces: Sequence[str]) -> Filter | None:
+        """Return the condition of the units that lack a vector that is due in one of some spaces; None without any."""
+        languages = self.spaces.list_due(self._count_languages()).get(spaces[0])
+        return Filter(fields=[UNIT, {LANGUAGE: languages}], lacking=spaces) if languages else None
 
     def rank(
         self,
@@ -170,19 +209,21 @@ class UnitIndex:
         """Return the best `limit` units by fused score; see `SearchIndex.rank`."""
         if (units is not None and not units) or (parents is not None and not parents):
             return Ranking((), exhaustive=True)
+        language = self._detect_language(query)
         asked = _Asked(
-            None if mode == "dense" else to_searchable(query),
-            self.embed_query(query) if query.strip() and mode != "bm25" else None,
+            None if mode == "dense" else query,
+            self._compare(query, language) if query.strip() and mode != "bm25" else (),
             parse_question(query) if mode == "hybrid" else NO_WORDS,
             counted,
+            language,
         )
         if units is not None:
-            return self._rank(asked, units, parents, limit, must, codes)
+            return replace(self._rank(asked, units, parents, limit, must, codes), language=language)
         # The next pages of a query, and the counts of a facet after a filter was added, need the same ranking again.
         known = self._rankings
-        request = (query, mode, asked.vector is None, limit, counted, [*must], [*map(dict, codes)], parents)
+        request = (query, mode, asked.spaces, limit, counted, [*must], [*map(dict, codes)], parents)
         key = self.shards.written, digest(repr(request))
-        found = known.get(key) or self._rank(asked, units, parents, limit, must, codes)
+        found = known.get(key) or replace(self._rank(asked, units, parents, limit, must, codes), language=language)
         if self.shards.written == key[0]:
             known[key] = found
         while len(known) > _MOST_RANKINGS:
@@ -213,7 +254,33 @@ class UnitIndex:
         model = self._get_model(asked)
         # Without thresholds or vectors the relevance is unknown, for which `units` counts.
         is_unknown = parents is not None and (model not in CALIBRATIONS or pending)
-        return replace(ranking, model=model, pending=pending, units=None if is_unknown else allowed)
+        uncompared = self._count_uncompared(asked, units, conditions) if asked.compared else {}
+        return replace(
+            ranking, model=model, pending=pending, units=None if is_unknown else allowed, uncompared=uncompared
+        )
+
+    def _count_uncompared(
+        self, asked: _Asked, units: Sequence[str] | None, conditions: Conditions
+    ) -> Mapping[str, int]:
+        """Count the units in languages whose vectors are in none of the spaces that are compared, by language."""
+        compared = {*asked.spaces}
+        unknown = [name for name in self._count_languages() if compared.isdisjoint(self.spaces.find(name))]
+        if not unknown:
+            return {}
+        where = Filter(fields=[UNIT, {LANGUAGE: unknown}, *conditions])
+        if units is not None:
+            where["ids"] = [*map(self.shards.compute_id, units)]
+        return self.shards.count_values(LANGUAGE, where, _MOST_VALUES)
+
+    def _detect_language(self, query: str) -> str | None:
+        """Detect the language of a query, unless nothing depends on it: the detector takes a second to load."""
+        if len(self.shards.fields) == 1 and ALSO not in self.spaces.list_due(self._count_languages()):
+            return None
+        return detect_query_language(query, self.shards.count_each)
+
+    def _compare(self, query: str, language: str | None) -> Sequence[Compared]:
+        due = self.spaces.list_due(self._count_languages())
+        return self.spaces.compare(language, due, partial(self.embed_query, query))
 
     def count(self, fields: Sequence[str], codes: Conditions = ()) -> Counts:
         """Count the units that meet `codes`; see `SearchIndex.count`. Kept until the next update."""
@@ -245,7 +312,7 @@ class UnitIndex:
         """Return the words that a unit must contain, as dimensions of each field. A stop word matches nothing."""
         found: dict[str, list[int]] = {}
         for name in self.shards.fields:
-            parts = [list(get_analyzer(name).embed_query(to_searchable(words)).indices) for words in must]
+            parts = [list(get_analyzer(name).embed_query(words).indices) for words in must]
             if all(parts):
                 found[name] = sorted({word for part in parts for word in part})
         return found
@@ -306,14 +373,15 @@ class UnitIndex:
             return Ranking((), exhaustive=True)
         where = _id_filter(iris)
         scores = Scores.join(
-            self._by_words(asked.text, where, len(iris)),
-            self._by_meaning(asked.vector, where, len(iris), exact=True),
+            self._by_words(asked, where, len(iris)),
+            self._by_meaning(asked, where, len(iris), exact=True),
             np.fromiter(iris, np.int64, len(iris)),
         )
         fusion = asked.fuse(scores)
-        fused = fusion.score_all(scores.bm25, scores.cosine).tolist()
+        fused = fusion.score_all(scores.bm25, scores.cosine, scores.find_foreign(asked.foreign)).tolist()
         ranked = {
-            id_: scores.get_candidate(place, fused[place], iris[id_]) for place, id_ in enumerate(scores.ids.tolist())
+            id_: scores.get_candidate(place, fused[place], asked.spaces, iris[id_])
+            for place, id_ in enumerate(scores.ids.tolist())
         }
         compared = self._compare_words(asked, fusion, dict(sorted(ranked.items(), key=_by_score)))
         found = Ranking([*compared.values()][:limit], exhaustive=True)
@@ -341,7 +409,7 @@ class UnitIndex:
             deepest = proposed.complete or depth >= _MAX_DEPTH
             if self._look_up_first(asked, proposed, settled, deepest):
                 places = proposed.find_first(settled)
-                ranked = self._name_tied(proposed.list_candidates(places))
+                ranked = self._name_tied(proposed.list_candidates(places, asked.spaces))
                 ranked = self._compare_words(asked, proposed.fusion, ranked)
                 exhaustive = proposed.complete and len(proposed) <= limit
                 found = Ranking(self._to_page(ranked, limit), exhaustive)
@@ -362,17 +430,16 @@ class UnitIndex:
         depth: int,
     ) -> Proposed:
         """Fetch the list by words and the one by meaning, each to its depth, of the units that have required words."""
-        words = self._by_words(asked.text, where, words_depth)
-        meaning = self._by_meaning(asked.vector, where, depth)
+        words = self._by_words(asked, where, words_depth)
+        meaning = self._by_meaning(asked, where, depth)
         # a list shorter than was asked for contains every unit that it can score
         least_bm25 = None if len(words) < words_depth else words.least
-        least_cosine = None if len(meaning) < depth else meaning.least
         if required is not None:  # words that many units contain
-            among = {*words.ids.tolist(), *meaning.ids.tolist()}
+            among = {*words.ids.tolist(), *meaning.hits.ids.tolist()}
             kept = np.array([*self._keep_required(among, required)], np.int64)
             words, meaning = words.keep(kept), meaning.keep(kept)
         scores = Scores.join(words, meaning)
-        return Proposed(scores, asked.fuse(scores), least_bm25, least_cosine)
+        return Proposed(scores, asked.fuse(scores), least_bm25, meaning.least, asked.foreign)
 
     def _look_up_first(self, asked: _Asked, proposed: Proposed, number: int, deepest: bool) -> bool:
         """Look up missing scores until the first `number` units are certain. Return whether they are, or `deepest`.
@@ -397,8 +464,8 @@ class UnitIndex:
         without = [scores.ids[unknown[np.isnan(each[unknown])]].tolist() for each in (scores.bm25, scores.cosine)]
         words, meaning = (_id_filter(ids) for ids in without)
         scores.add(
-            self._by_words(asked.text, words, len(without[0])) if without[0] else NO_HITS,
-            self._by_meaning(asked.vector, meaning, len(without[1]), exact=True) if without[1] else NO_HITS,
+            self._by_words(asked, words, len(without[0])) if without[0] else NO_HITS,
+            self._by_meaning(asked, meaning, len(without[1]), exact=True) if without[1] else NO_MEANING,
         )
         proposed.fuse(unknown)
 
@@ -420,7 +487,7 @@ class UnitIndex:
         pool = dict(islice(ranked.items(), POOL))
         if not pool or not (asked.words.words or asked.words.pairs):
             return ranked
-        payloads = self._retrieve([*pool], ["iri", "language", "parts", *self.shards.fields])
+        payloads = self._retrieve([*pool], ["iri", "language", LANGUAGE, "parts", *self.shards.fields])
         known = [id_ for id_ in pool if id_ in payloads]
         overlaps = asked.words.measure([self._get_text(payloads[id_]) for id_ in known])
         for id_, overlap in zip(known, overlaps, strict=True):
@@ -429,7 +496,9 @@ class UnitIndex:
             pool[id_] = replace(
                 one,
                 iri=str(payloads[id_]["iri"]),
-                score=fusion.score(one.bm25, one.cosine, overlap.pairs),
+                score=fusion.score(
+                    one.bm25, one.cosine, overlap.pairs, is_foreign=asked.is_foreign(one, payloads[id_][LANGUAGE])
+                ),
                 pairs=pairs,
                 words=round(overlap.words, _DECIMALS),
                 language=payloads[id_].get("language"),
@@ -468,9 +537,8 @@ class UnitIndex:
         )
 
     def _get_model(self, asked: _Asked) -> str | None:
-        """Get the model that embedded the query, if its vector counts."""
-        space = self.shards.space
-        return space.model if space is not None and asked.vector is not None else None
+        """Get the model that embedded the query, the first one if there are several; None if no vector counts."""
+        return self.shards.spaces[asked.spaces[0]].model if asked.compared else None
 
     def _load_codes(self, ids: Sequence[int]) -> dict[int, tuple[str, Codes]]:
         """Load IRIs and codes by point id. The last ones are kept until the next update; equal codes are one object."""
@@ -479,7 +547,7 @@ class UnitIndex:
             self._codes, self._distinct, self._codes_written = {}, {}, written
         kept, distinct = self._codes, self._distinct
         for id_, payload in self._retrieve([id_ for id_ in ids if id_ not in kept], ["iri", "parent", *CODES]).items():
-            codes = _read_codes(payload)
+            codes = read_codes(payload)
             kept[id_] = str(payload["iri"]), distinct.setdefault(repr(codes), codes)
         return {id_: kept[id_] for id_ in ids if id_ in kept}
 
@@ -508,15 +576,19 @@ class UnitIndex:
         """Return the searched text of a unit, which is in the field of its language."""
         return next(str(payload[name]) for name in (ENGLISH, *self.shards.fields) if name in payload)
 
-    def _by_words(self, text: str | None, where: Filter | None, limit: int) -> Hits:
-        return NO_HITS if text is None else self.shards.search_words(text, where, limit)
+    def _by_words(self, asked: _Asked, where: Filter | None, limit: int) -> Hits:
+        return NO_HITS if asked.text is None else self.shards.search_words(asked.text, asked.language, where, limit)
 
-    def _by_meaning(
-        self, vector: Sequence[float] | None, where: Filter | None, limit: int, *, exact: bool = False
-    ) -> Hits:
-        if vector is None:
-            return NO_HITS
-        return self.shards.search_vectors(vector, where, limit, exact=exact or limit >= _MAX_DEPTH)
+    def _by_meaning(self, asked: _Asked, where: Filter | None, limit: int, *, exact: bool = False) -> Meaning:
+        found: list[tuple[int, Compared, Hits]] = []
+        for number, each in enumerate(asked.compared):
+            among = where
+            if each.languages is not None:
+                among = Filter(**(where or {}))
+                among["fields"] = [*among.get("fields", ()), {LANGUAGE: each.languages}]
+            hits = self.shards.search_vectors(each.space, each.vector, among, limit, exact=exact or limit >= _MAX_DEPTH)
+            found.append((number, each, hits))
+        return Meaning.join(found, limit)
 
     # Writing
 
@@ -562,21 +634,32 @@ class UnitIndex:
                 old = self._old[unit.graph].pop(id_, None)
                 if old != fingerprint:
                     homes.setdefault(self._homes[unit.graph], []).append(id_)
-                    changed[id_] = (digest(*_build_parts(unit)), _unit_payload(unit, fingerprint))
+                    changed[id_] = (digest(*build_texts(unit)), build_payload(unit, fingerprint))
                     fields[id_] = name
-            space = self.shards.space
-            hashes = {text_hash for text_hash, _ in changed.values()}
-            vectors = self.cache.get(hashes, space.model) if space is not None else {}
+            known = self._find_known(changed.values())
             for shard, ids in homes.items():
                 for batch in batched(ids, UPDATE_POINTS):
                     points: list[Point] = []
                     for id_ in batch:
                         text_hash, payload = changed[id_]
                         point = Point(id=id_, payload=payload | {"text_hash": text_hash}, field=fields[id_])
-                        if text_hash in vectors:
-                            point["vectors"] = pack(vectors[text_hash])
+                        due = self.spaces.find(payload[LANGUAGE])
+                        point["vectors"] = {
+                            space: pack(known[space][text_hash]) for space in due if text_hash in known.get(space, {})
+                        }
                         points.append(point)
                     self.shards.put(shard, points)
+
+    def _find_known(self, texts: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, dict[str, Rows]]:
+        """Find the known vectors of texts, given by hash and payload, by space and hash."""
+        wanted: dict[str, set[str]] = {}
+        for text_hash, payload in texts:
+            for space in self.spaces.find(payload[LANGUAGE]):
+                wanted.setdefault(space, set()).add(text_hash)
+        spaces = self.shards.spaces
+        return {
+            space: self.cache.get(hashes, spaces[space].model) for space, hashes in wanted.items() if space in spaces
+        }
 
     def finish(self, hashes: Mapping[str, str]) -> None:
         """End the replacement: delete units that were not put again, and write the content hashes."""
@@ -621,25 +704,36 @@ class UnitIndex:
 
     # Vectors
 
-    def pending(self, limit: int) -> dict[int, tuple[str, Sequence[str]]]:
-        """Return up to `limit` units without a vector: point id -> (hash of the texts, texts to embed)."""
-        where = Filter(fields=[UNIT], has_vector=False)
-        fields = ["text_hash", "text", "text_start", "prelude_length", *self.shards.fields]
+    def use_model(self, slot: int, model: str, dimensions: int, languages: frozenset[str] | None) -> None:
+        """Store vectors by this model as the one of a number from now on, and drop those by another one."""
+        self.spaces.use(slot, model, languages)
+        for space, number in SLOTS.items():
+            if number == slot:
+                self.shards.use_space(space, VectorSpace(model, dimensions))
+
+    def pending(self, space: str, limit: int) -> dict[int, tuple[str, Sequence[str]]]:
+        """Return up to `limit` units that lack a vector that is due in a space, by point id.
+
+        With each, the hash of its texts and the texts to embed.
+        """
+        if (where := self._lacking([space])) is None:
+            return {}
+        fields = ["text_hash", "text_start", "prelude_length", *self.shards.fields]
         found = islice(self.shards.scroll(where, fields, limit=limit), limit)
         return {id_: (payload["text_hash"], self._get_embedded_texts(payload)) for _, id_, payload in found}
 
     def _get_embedded_texts(self, payload: Mapping[str, Any]) -> Sequence[str]:
-        """Return the texts that vectors are computed from, stored separately only if `to_searchable` changed them."""
-        whole = str(payload["text"]) if "text" in payload else self._get_text(payload)[payload["text_start"] :]
+        """Return the texts that vectors are computed from: the end of the searched text."""
+        whole = self._get_text(payload)[payload["text_start"] :]
         length = payload.get("prelude_length")
         if length is None:
             return (whole,)
         return build_part_texts(whole[:length], whole[length + bool(length) :])
 
-    def set_vectors(self, vectors: Mapping[int, tuple[str, Rows]]) -> None:
+    def set_vectors(self, space: str, vectors: Mapping[int, tuple[str, Rows]]) -> None:
         """Write vectors of units (point id -> (hash of the text, vectors)) whose text has not changed since."""
         for ids in batched(vectors, UPDATE_POINTS):
-            self.shards.set_vectors([(id_, vectors[id_][0], pack(vectors[id_][1])) for id_ in ids])
+            self.shards.set_vectors(space, [(id_, vectors[id_][0], pack(vectors[id_][1])) for id_ in ids])
 
     def list_text_hashes(self) -> Iterator[str]:
         """Yield the hashes of the texts of all units that vectors are computed from."""
@@ -649,46 +743,6 @@ class UnitIndex:
 
 def _count_values(counts: Counts) -> int:
     return sum(map(len, counts.by_field.values()))
-
-
-def _searched_text(unit: IndexedUnit) -> str:
-    return "\n".join(part for part in (unit.names, unit.prelude, unit.text) if part)
-
-
-def _embedded_text(unit: IndexedUnit) -> str:
-    """Return the text that the vectors of a unit are computed from, which is the end of the searched text."""
-    return f"{unit.prelude}\n{unit.text}" if (unit.in_context or unit.in_parts) and unit.prelude else unit.text
-
-
-def _build_parts(unit: IndexedUnit) -> Sequence[str]:
-    return build_part_texts(unit.prelude, unit.text) if unit.in_parts else (_embedded_text(unit),)
-
-
-def _unit_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
-    plain, meant = _searched_text(unit), _embedded_text(unit)
-    search = to_searchable(plain)
-    payload: dict[str, Any] = {
-        "kind": "unit",
-        "iri": unit.iri,
-        "graph": unit.graph,
-        "parent": unit.parent,
-        "digest": fingerprint,
-        find_field(unit.language): search,
-        "text_start": len(plain) - len(meant),
-    }
-    if unit.in_parts:
-        payload |= {"prelude_length": len(unit.prelude), "parts": len(split_parts(unit.text))}
-    if search != plain:
-        payload["text"] = meant
-    if unit.language:
-        payload["language"] = unit.language
-    # The engine takes 6 microseconds for a list of one string, and half of it for the string.
-    return payload | {name: values[0] if len(values) == 1 else list(values) for name, values in unit.codes.items()}
-
-
-def _read_codes(payload: Mapping[str, Any]) -> Codes:
-    found = {name: payload[name] for name in ("parent", *CODES) if name in payload}
-    return {name: [values] if isinstance(values, str) else values for name, values in found.items()}
 
 
 def _id_filter(ids: Collection[int]) -> Filter:

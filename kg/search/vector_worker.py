@@ -16,7 +16,8 @@ import numpy as np
 from kg.errors import QuadciteError, UpstreamError
 from kg.files import is_unwritable
 from kg.search.embedding import Embedder
-from kg.search.points import VectorSpace
+from kg.search.points import SLOTS
+from kg.search.query_language import detect_query_language
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import Rows, VectorCache, from_rows
@@ -45,28 +46,62 @@ _RATE_WEIGHT = 0.02
 
 
 @dataclass(slots=True)
-class VectorWorker:
-    """The embedder of an index: opened in the background, with retries."""
+class ModelSlot:
+    """One of the models of an index: opened in the background, with retries. Each fails on its own."""
 
-    open_embedder: Callable[[], Embedder]
     model: str
     """Name of the configured model; that of the embedder once it is open."""
+    open_embedder: Callable[[], Embedder]
+    embedder: Embedder | None = None
+    error: str | None = None
+    """Why no vectors are being computed, or None."""
+    queries: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
+    next_query: float = 0.0
+    """The time of the monotonic clock from which queries are embedded."""
+    next_try: float = 0.0
+    """The same for texts."""
+    retry_s: float = _RETRY_S[0]
+    opened: threading.Event = field(default_factory=threading.Event)
+    """Set once the embedder is open or has failed to open."""
+
+    def fail(self, error: Exception) -> None:
+        """Note and log why no vectors are being computed."""
+        if self.error != str(error):
+            log.warning("%s computes no vectors: %s", self.model, error, exc_info=not isinstance(error, QuadciteError))
+        self.error = str(error)
+
+
+@dataclass(slots=True)
+class VectorWorker:
+    """The embedders of an index: of the first model, and of the second one if there is one."""
+
+    slots: Sequence[ModelSlot]
     indexes: Sequence[UnitIndex] = field(init=False)
     cache: VectorCache = field(init=False)
     rate: float | None = None
     """Texts embedded a second, of late; None before the first batch."""
-    error: str | None = None
-    _embedder: Embedder | None = None
-    _opened: threading.Event = field(default_factory=threading.Event)
     _wake: threading.Event = field(default_factory=threading.Event)
     _stopping: threading.Event = field(default_factory=threading.Event)
+    _is_waiting: bool = False
     _searching: int = 0
     _quiet: threading.Condition = field(default_factory=threading.Condition)
     _optimizing: threading.Thread | None = None
     _maintained: float = field(default_factory=time.monotonic)
-    _queries: OrderedDict[str, list[float]] = field(default_factory=OrderedDict)
-    _next_query: float = 0.0
-    """The time of the monotonic clock from which queries are embedded."""
+
+    @property
+    def model(self) -> str:
+        """Names of the models, separated by commas."""
+        return ",".join(slot.model for slot in self.slots)
+
+    @property
+    def error(self) -> str | None:
+        """Why a model computes no vectors, or None."""
+        return "; ".join(slot.error for slot in self.slots if slot.error is not None) or None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether a model has failed, and nothing else is being computed."""
+        return self.error is not None and self._is_waiting and not self._wake.is_set()
 
     def start(self, indexes: Sequence[UnitIndex], cache: VectorCache) -> None:
         """Start embedding the units of some indexes in a daemon thread."""
@@ -83,8 +118,10 @@ class VectorWorker:
         self._wake.set()
 
     def await_embedder(self, until: float | None = None) -> None:
-        """Wait until the embedder is open or has failed to open, or until a time of the monotonic clock."""
-        self._opened.wait(_OPENING_S if until is None else max(0.0, min(_OPENING_S, until - time.monotonic())))
+        """Wait until each embedder is open or has failed to open, or until a time of the monotonic clock."""
+        until = time.monotonic() + _OPENING_S if until is None else min(until, time.monotonic() + _OPENING_S)
+        for slot in self.slots:
+            slot.opened.wait(max(0.0, until - time.monotonic()))
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -98,88 +135,92 @@ class VectorWorker:
                 self._searching -= 1
                 self._quiet.notify_all()
 
-    def embed_query(self, text: str) -> Sequence[float] | None:
-        """Embed a query, or return None without an embedder."""
-        embedder = self._embedder
+    def embed_query(self, text: str, number: int = 0) -> Sequence[float] | None:
+        """Embed a query by the model of a number, or return None without its embedder."""
+        slot = self.slots[number]
+        embedder = slot.embedder
         if embedder is None:
             return None
         with self._quiet:
-            if text in self._queries:
-                self._queries.move_to_end(text)
-                return self._queries[text]
-        if time.monotonic() < self._next_query:
+            if text in slot.queries:
+                slot.queries.move_to_end(text)
+                return slot.queries[text]
+        if time.monotonic() < slot.next_query:
             return None
         try:
             vector: list[float] = embedder.embed_query(text).tolist()
         except UpstreamError as error:
-            self._fail(error)
-            self._next_query = time.monotonic() + _QUERY_PAUSE_S
+            slot.fail(error)
+            slot.next_query = time.monotonic() + _QUERY_PAUSE_S
             return None
         except QuadciteError as error:
-            self._fail(error)
+            slot.fail(error)
             return None
         with self._quiet:
-            self._queries[text] = vector
-            if len(self._queries) > _CACHED_QUERIES:
-                self._queries.popitem(last=False)
+            slot.queries[text] = vector
+            if len(slot.queries) > _CACHED_QUERIES:
+                slot.queries.popitem(last=False)
         return vector
 
     def embed(self, texts: Sequence[str]) -> list[list[float]] | None:
-        """Embed texts as one unit vector each, the mean of its windows; None without an embedder."""
+        """Embed texts by the first model as one unit vector each, the mean of its windows; None without it."""
         self.await_embedder()
-        embedder = self._embedder
-        if embedder is None:
+        first = self.slots[0]
+        if first.embedder is None:
             return None
         try:
             with self.pause():
-                means = [rows.mean(axis=0) for rows in embedder.embed_documents(texts)]
+                means = [rows.mean(axis=0) for rows in first.embedder.embed_documents(texts)]
         except QuadciteError as error:
-            self._fail(error)
+            first.fail(error)
             return None
         return [(mean / (np.linalg.norm(mean) or 1.0)).tolist() for mean in means]
 
     def _work(self) -> None:
-        retry_s = _RETRY_S[0]
+        if len(self.slots) > 1:
+            detect_query_language("the first query would wait until the detector is loaded")
         while not self._stopping.is_set():
             self._wake.clear()
-            try:
-                embedder = self._embedder or self._open()
-                for units in self.indexes:
-                    self._embed_pending(embedder, units)
-                self.error, retry_s = None, _RETRY_S[0]
-                if not self._wake.wait(_IDLE_S):
-                    self._maintain()
-            except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; status() reports it
-                if self._stopping.is_set():
-                    return
-                self._fail(error)
-                self._opened.set()
-                # wait without reacting to new units: they do not repair the embedder
-                until = time.monotonic() + retry_s
-                while (left := until - time.monotonic()) > 0 and not self._stopping.wait(min(_IDLE_S, left)):
-                    self._maintain_without_model()
-                retry_s = min(2 * retry_s, _RETRY_S[1])
+            for number, slot in enumerate(self.slots):
+                # A model that has failed is not tried again for new units: they do not repair it.
+                if not self._stopping.is_set() and time.monotonic() >= slot.next_try:
+                    self._run(number, slot)
+            self._is_waiting = True
+            if not self._wake.wait(_IDLE_S) or self.error is not None:
+                self._maintain_safely()
+            self._is_waiting = False
 
-    def _open(self) -> Embedder:
-        embedder = self.open_embedder()
-        self.cache.use(0, embedder.name, embedder.dimensions)
+    def _run(self, number: int, slot: ModelSlot) -> None:
+        """Open a model if it is not open, and compute the vectors that are due by it."""
+        try:
+            embedder = slot.embedder or self._open(number, slot)
+            for space in (space for space, of in SLOTS.items() if of == number):
+                for units in self.indexes:
+                    self._embed_pending(embedder, space, units)
+            slot.error, slot.retry_s = None, _RETRY_S[0]
+        except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; status() reports it
+            if self._stopping.is_set():
+                return
+            slot.fail(error)
+            slot.opened.set()
+            slot.next_try = time.monotonic() + slot.retry_s
+            slot.retry_s = min(2 * slot.retry_s, _RETRY_S[1])
+
+    def _open(self, number: int, slot: ModelSlot) -> Embedder:
+        embedder = slot.open_embedder()
+        self.cache.use(number, embedder.name, embedder.dimensions)
         for units in self.indexes:
-            units.shards.use_space(VectorSpace(embedder.name, embedder.dimensions))
-        self._embedder, self.model = embedder, embedder.name
-        self._opened.set()
+            units.use_model(number, embedder.name, embedder.dimensions, embedder.languages)
+        slot.embedder, slot.model = embedder, embedder.name
+        slot.opened.set()
         return embedder
 
-    def _fail(self, error: Exception) -> None:
-        if self.error != str(error):
-            log.warning("No vectors are being computed: %s", error, exc_info=not isinstance(error, QuadciteError))
-        self.error = str(error)
-
-    def _embed_pending(self, embedder: Embedder, units: UnitIndex) -> None:
-        while not self._stopping.is_set() and (pending := units.pending(max(_FETCH, 4 * embedder.at_once))):
+    def _embed_pending(self, embedder: Embedder, space: str, units: UnitIndex) -> None:
+        while not self._stopping.is_set() and (pending := units.pending(space, max(_FETCH, 4 * embedder.at_once))):
             self._maintain()
             texts = dict(pending.values())
             known = self.cache.get(texts, embedder.name)
-            self._store(units, pending, known)
+            self._store(units, space, pending, known)
             missing = sorted(
                 texts.keys() - known.keys(), key=lambda text_hash: (sum(map(len, texts[text_hash])), text_hash)
             )
@@ -192,16 +233,21 @@ class VectorWorker:
                 made = iter(embedder.embed_documents([part for text_hash in batch for part in texts[text_hash]]))
                 vectors = {text_hash: from_rows([*islice(made, len(texts[text_hash]))]) for text_hash in batch}
                 self.cache.put(embedder.name, vectors)
-                self._store(units, pending, vectors)
+                self._store(units, space, pending, vectors)
                 self._measure(len(batch), time.monotonic() - begun)
 
     def _store(
-        self, units: UnitIndex, pending: Mapping[int, tuple[str, Sequence[str]]], vectors: Mapping[str, Rows]
+        self,
+        units: UnitIndex,
+        space: str,
+        pending: Mapping[int, tuple[str, Sequence[str]]],
+        vectors: Mapping[str, Rows],
     ) -> None:
         if self._stopping.is_set():
             return
         units.set_vectors(
-            {id_: (text_hash, vectors[text_hash]) for id_, (text_hash, _) in pending.items() if text_hash in vectors}
+            space,
+            {id_: (text_hash, vectors[text_hash]) for id_, (text_hash, _) in pending.items() if text_hash in vectors},
         )
 
     def _measure(self, texts: int, seconds: float) -> None:
@@ -228,7 +274,7 @@ class VectorWorker:
                     )
                     self._optimizing.start()
 
-    def _maintain_without_model(self) -> None:
+    def _maintain_safely(self) -> None:
         try:
             self._maintain()
         except Exception as error:  # noqa: BLE001 Qdrant Edge raises plain Exception; tried again

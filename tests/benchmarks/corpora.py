@@ -1,28 +1,34 @@
-"""The two corpora on which ranking and relevance are measured: ObliQA's regulations and CLIMATE-FEVER's sentences.
+"""The corpora on which ranking and relevance are measured: ObliQA's regulations, CLIMATE-FEVER's sentences, and XQuAD.
 
-Both are in the folder of real data next to the project. They are unlike each other on purpose: a change that helps on
-one alone misleads. The first run embeds all passages (minutes); the indexes stay in the user's cache.
+They are in the folder of real data next to the project. The first two are unlike each other on purpose: a change that
+helps on one alone misleads. XQuAD has the same paragraphs and questions in five languages; they are in one index with
+ObliQA's passages, of which a search takes some by their type. The first run embeds all passages (minutes); the indexes
+stay in the user's cache.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 from platformdirs import user_cache_path
 
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import GraphUnits, IndexedUnit
+from kg.search.vector_cache import FILE
 from kg.settings import Settings
 from kg.vocabulary import sha256
 
 ROOT: Final = Path(__file__).parent.parent.parent
+LANGUAGES: Final = ("en", "es", "de", "ru", "zh")
+MOST_ENGLISH: Final = 12_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +46,17 @@ class Corpus:
     name: str
     load_passages: Callable[[], Mapping[str, GraphUnits]]
     load_questions: Callable[[], Sequence[Question]]
+    like: str | None = None
+    """The corpus that has the vectors of many of its passages."""
 
     @contextmanager
     def open_index(self) -> Iterator[EdgeIndex]:
         """Open the index of all passages, with every vector, and close it."""
-        index = EdgeIndex(user_cache_path("quadcite") / "benchmarks" / self.name, Settings())
+        folder = user_cache_path("quadcite") / "benchmarks" / self.name
+        if self.like is not None and not folder.exists() and (known := folder.with_name(self.like) / FILE).exists():
+            folder.mkdir(parents=True)
+            shutil.copyfile(known, folder / FILE)
+        index = EdgeIndex(folder, Settings())
         try:
             graphs = self.load_passages()
             held = index.state()
@@ -57,9 +69,58 @@ class Corpus:
             index.close()
 
 
+def _find_folder() -> Path:
+    return Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "data" / "retrieval"
+
+
+def find_languages() -> Corpus | None:
+    """Find the corpus of XQuAD's passages in several languages and `MOST_ENGLISH` of ObliQA. Its questions are English.
+
+    The type of a passage is its language, or ``obliqa``.
+    """
+    obliqa, xquad = _find_folder() / "obliqa", _find_folder() / "xquad"
+    if not obliqa.is_dir() or not xquad.is_dir():
+        return None
+    return Corpus("languages", lambda: _load_languages(obliqa, xquad), lambda: load_xquad_questions("en"), "obliqa")
+
+
+def load_xquad_questions(language: str) -> Sequence[Question]:
+    """Load the questions to the odd paragraphs, on which no offset was learned: the answer is an id of a paragraph."""
+    return [
+        Question(question, frozenset((each["id"],)))
+        for each in _read_xquad(_find_folder() / "xquad", language)[1::2]
+        for question in each["questions"]
+    ]
+
+
+def _read_xquad(folder: Path, language: str) -> list[dict[str, Any]]:
+    return [*map(json.loads, (folder / f"{language}.jsonl").read_text("utf-8").splitlines())]
+
+
+def _load_languages(obliqa: Path, xquad: Path) -> Mapping[str, GraphUnits]:
+    every = [unit for graph in _load_regulations(obliqa).values() for unit in graph.units][:MOST_ENGLISH]
+    graphs = {"urn:languages:obliqa": [replace(unit, codes={"type": ["obliqa"]}) for unit in every]}
+    for language in LANGUAGES:
+        graphs[f"urn:languages:{language}"] = [
+            IndexedUnit(
+                f"urn:{language}:{each['id']}",
+                "",
+                "urn:xquad",
+                each["text"],
+                language=language,
+                codes={"type": [language]},
+            )
+            for each in _read_xquad(xquad, language)
+        ]
+    return {
+        graph: GraphUnits(f"{len(units)}", [replace(unit, graph=graph) for unit in units])
+        for graph, units in graphs.items()
+    }
+
+
 def find_corpora() -> Sequence[Corpus]:
-    """Find the corpora whose files are present."""
-    folder = Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "data" / "retrieval"
+    """Find the corpora of English passages whose files are present."""
+    folder = _find_folder()
     obliqa, climate = folder / "obliqa", folder / "climate_fever"
     known = (
         (obliqa, Corpus("obliqa", lambda: _load_regulations(obliqa), lambda: _load_obliqa_questions(obliqa))),

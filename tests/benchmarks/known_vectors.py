@@ -50,4 +50,4 @@ def write_vectors(file: Path, vectors: Mapping[str, Sequence[float]]) -> None:
 
 
 if __name__ == "__main__":
-    index_process.main(lambda _: KnownVectors(Path(sys.argv[2])))
+    index_process.main(lambda _, model: KnownVectors(Path(sys.argv[2])))

@@ -24,10 +24,10 @@ from platformdirs import user_cache_path
 from kg.processes.cores import count_cores
 from kg.search.embedding import open_embedder
 from kg.search.index_client import EdgeIndex
-from kg.search.points import VectorSpace
+from kg.search.payloads import digest
 from kg.search.protocol import Conditions, IndexedUnit
 from kg.search.shards import Shards
-from kg.search.unit_index import UnitIndex, digest
+from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
 from kg.settings import Settings
 from tests.benchmarks.comparison import Comparison, median, p95, timed
@@ -87,7 +87,7 @@ def measure(folder: Path, texts: int, of_questions: Mapping[str, list[float]], p
         yield compare_memory("the same with facets, eight at once", read_anonymous() / texts, texts)
         found = [search(index)(text) for text in asked[WARM_UP:]]
     shards = Shards(folder, exact_vectors=10**9, processes=processes)
-    exact = UnitIndex(shards, of_questions.__getitem__, VectorCache(folder))
+    exact = UnitIndex(shards, lambda text, number: of_questions[text], VectorCache(folder))
     wanted = [[each.iri for each in exact.rank(text, None, None, LIMIT).candidates] for text in asked[WARM_UP:]]
     shards.close()
     same = sum(len({*one[:FIRST]} & {*other[:FIRST]}) for one, other in zip(found, wanted, strict=True))
@@ -138,8 +138,8 @@ def load_passages(model: str) -> tuple[list[str], Vectors]:
 def make_index(folder: Path, texts: Sequence[str], vectors: Vectors, number: int) -> None:
     """Index the texts, then mixtures of two of them, up to `number`, and optimize the shards."""
     shards = Shards(folder)
-    index = UnitIndex(shards, lambda _: None, VectorCache(folder))
-    shards.use_space(VectorSpace(MODEL, vectors.shape[1]))
+    index = UnitIndex(shards, lambda query, number: None, VectorCache(folder))
+    index.use_model(0, MODEL, vectors.shape[1], None)
     chance = random.Random(0)
     words = [text.split() for text in texts]
 
@@ -167,7 +167,7 @@ def make_index(folder: Path, texts: Sequence[str], vectors: Vectors, number: int
             shards.compute_id(unit.iri): made[each][1][None].astype(np.float16) for each, unit in units.items()
         }
         hashes = shards.retrieve([*of_points], ["text_hash"])
-        index.set_vectors({id_: (payload["text_hash"], of_points[id_]) for id_, payload in hashes.items()})
+        index.set_vectors("dense", {id_: (payload["text_hash"], of_points[id_]) for id_, payload in hashes.items()})
         optimize()
     shards.flush()
     time.sleep(REST_S)  # then smaller shards are optimized too

@@ -421,7 +421,7 @@ JOBS: Final[dict[str, Callable[..., Iterator[Figures]]]] = {
 if __name__ == "__main__":
     mode, given = sys.argv[1], sys.argv[2:]
     if mode == "index":
-        index_process.main(lambda settings: EMBEDDERS[given[0]]())
+        index_process.main(lambda settings, model: EMBEDDERS[given[0]]())
     elif mode in JOBS:
         for figures in JOBS[mode](*given):
             print(json.dumps(figures), flush=True)

@@ -350,7 +350,7 @@ def run(arguments: Sequence[str]) -> Iterable[Comparison]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "index":
-        index_process.main(lambda settings: RandomEmbedder())
+        index_process.main(lambda settings, model: RandomEmbedder())
     elif sys.argv[1] == "serve":
         EdgeIndex.command = (*SCRIPT, "index")
         data = Path(sys.argv[2])

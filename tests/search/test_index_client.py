@@ -24,11 +24,10 @@ from kg.processes import rpc
 from kg.processes.child import ChildGoneError
 from kg.search import index_client, shard
 from kg.search.index_client import EdgeIndex
-from kg.search.points import VectorSpace
 from kg.search.protocol import GraphUnits, IndexedUnit, IndexStatus, Ranking
 from kg.search.shard import optimize_folder
 from kg.search.shards import Shards
-from kg.search.unit_index import UnitIndex, to_searchable
+from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
 from kg.settings import Settings
 from tests.examples import spread
@@ -554,7 +553,7 @@ class TestProcess:
     def test_a_search_leaves_out_the_shards_of_a_stopped_process_and_says_so(
         self, open_index: Open, tmp_path: Path, words: Settings
     ) -> None:
-        made = UnitIndex(Shards(tmp_path / "index", most_texts=2), lambda text: None, VectorCache(tmp_path))
+        made = UnitIndex(Shards(tmp_path / "index", most_texts=2), lambda query, number: None, VectorCache(tmp_path))
         for name in ("a", "b"):
             [(graph, content)] = graph_units(name, "solar tariff", f"wind {name}").items()
             made.begin([graph])
@@ -721,9 +720,11 @@ class TestOptimizing:
     def make(self, folder: Path, count: int) -> tuple[UnitIndex, WordEmbedder]:
         embedder = WordEmbedder("words/16", 16)
         units = UnitIndex(
-            Shards(folder, exact_vectors=300), lambda text: embedder.embed_query(text).tolist(), VectorCache(folder)
+            Shards(folder, exact_vectors=300),
+            lambda text, number: embedder.embed_query(text).tolist(),
+            VectorCache(folder),
         )
-        units.shards.use_space(VectorSpace(embedder.name, embedder.dimensions))
+        units.use_model(0, embedder.name, embedder.dimensions, None)
         self.put(units, embedder, "a", *(f"energy clause {i} of {i % 7}" for i in range(count)))
         return units, embedder
 
@@ -732,10 +733,11 @@ class TestOptimizing:
             units.begin([graph])
             units.put(content.units)
             units.finish({graph: content.content_sha256})
-        while waiting := units.pending(500):
+        while waiting := units.pending("dense", 500):
             rows = embedder.embed_documents([text for _, (text,) in waiting.values()])
             units.set_vectors(
-                {id_: (waiting[id_][0], vector.astype(np.float16)) for id_, vector in zip(waiting, rows, strict=True)}
+                "dense",
+                {id_: (waiting[id_][0], vector.astype(np.float16)) for id_, vector in zip(waiting, rows, strict=True)},
             )
 
     def test_the_optimized_copy_answers_the_same_and_has_what_was_written_meanwhile(
@@ -757,7 +759,9 @@ class TestOptimizing:
         assert units.rank("geothermal surprise", None, None, 1).candidates[0].iri == "urn:d:late#p=0"
         self.put(units, embedder, "late")
         units.shards.close()
-        again = UnitIndex(Shards(tmp_path), lambda text: embedder.embed_query(text).tolist(), VectorCache(tmp_path))
+        again = UnitIndex(
+            Shards(tmp_path), lambda text, number: embedder.embed_query(text).tolist(), VectorCache(tmp_path)
+        )
         assert again.state() == {"urn:g:a": "1", "urn:g:late": "1"}
         after = again.rank("energy clause 12", None, None, 10)
         assert after.candidates == before.candidates
@@ -779,7 +783,7 @@ class TestOptimizing:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(shard, "_MIN_GROWING", 300)
-        units = UnitIndex(Shards(tmp_path), lambda text: None, VectorCache(tmp_path))
+        units = UnitIndex(Shards(tmp_path), lambda query, number: None, VectorCache(tmp_path))
         content = graph_units("a", *(f"energy clause {i} of {i % 7}" for i in range(400)))
         for graph, given in content.items():
             units.begin([graph])
@@ -808,11 +812,6 @@ class TestOptimizing:
         assert units.shards.optimize("shard-1")
         assert units.rank("energy clause 12", None, None, 1).candidates[0].iri == "urn:d:a#p=12"
         units.shards.close()
-
-
-def test_only_unspaced_scripts_are_split() -> None:
-    assert to_searchable("Law 5: wind, pas de côté") == "Law 5: wind, pas de côté"
-    assert to_searchable("气候变化 law 法").split() == ["气候", "候变", "变化", "law", "法"]
 
 
 def test_neighbouring_batches_cover_all_units(index: WordIndex) -> None:

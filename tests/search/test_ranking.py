@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg.search.points import Floats, Hits
-from kg.search.ranking import Fusion, Scores, find_nth, is_settled
+from kg.search.ranking import (
+    INCOMPARABLE_SHARE,
+    NO_MEANING,
+    Compared,
+    Fusion,
+    Meaning,
+    Scores,
+    find_nth,
+    is_settled,
+)
 
 SCORES = st.floats(0, 50, allow_nan=False).map(lambda score: round(score, 6))
 """As those of an index, which have six decimals."""
@@ -52,29 +61,34 @@ def test_equal_scores_are_equal_also_when_they_differ_by_float_noise() -> None:
 
 
 @given(
-    units=st.lists(st.tuples(st.none() | SCORES, st.none() | COSINES), min_size=1),
+    units=st.lists(st.tuples(st.none() | SCORES, st.none() | COSINES, st.booleans()), min_size=1),
     top=st.tuples(SCORES, COSINES),
     pair_weight=st.sampled_from([0.0, 0.1]),
 )
 def test_scores_of_many_units_are_those_of_each(
-    units: list[tuple[float | None, float | None]], top: tuple[float, float], pair_weight: float
+    units: list[tuple[float | None, float | None, bool]], top: tuple[float, float], pair_weight: float
 ) -> None:
-    fusion = Fusion(*top, pair_weight=pair_weight)
-    bm25, cosine = (floats(*(NAN if each is None else each for each in side)) for side in zip(*units, strict=True))
-    found = fusion.score_all(bm25, cosine).tolist()
-    assert found == [fusion.score(score or 0.0, near) for score, near in units]
+    fusion = Fusion(*top, pair_weight=pair_weight, foreign_share=INCOMPARABLE_SHARE)
+    bm25, cosine = (
+        floats(*(NAN if each is None else each for each in side)) for side in [*zip(*units, strict=True)][:2]
+    )
+    is_foreign = np.array([near is not None and foreign for _, near, foreign in units])
+    found = fusion.score_all(bm25, cosine, is_foreign).tolist()
+    assert found == [fusion.score(score or 0.0, near, is_foreign=foreign) for score, near, foreign in units]
 
 
 def test_scores_of_two_searches_are_joined() -> None:
-    words, meaning = Hits(np.array([7, 3]), floats(4.0, 1.0)), Hits(np.array([5, 7]), floats(0.9, 0.4))
+    words = Hits(np.array([7, 3]), floats(4.0, 1.0))
+    meaning = Meaning.join([(0, Compared("dense", ()), Hits(np.array([5, 7]), floats(0.9, 0.4)))], 10)
     scores = Scores.join(words, meaning)
     assert scores.ids.tolist() == [3, 5, 7]
     assert (scores.top_bm25, scores.top_cosine) == (4.0, 0.9)
-    assert [(each.bm25, each.cosine) for each in (scores.get_candidate(place, 0.5) for place in range(3))] == [
+    found = [scores.get_candidate(place, 0.5, ["dense"]) for place in range(3)]
+    assert [(each.bm25, each.cosine) for each in found] == [
         (1.0, None), (0.0, 0.9), (4.0, 0.4)
     ]  # fmt: skip
     assert Scores.join(words, meaning, np.array([9, 7, 5, 3])).ids.tolist() == [3, 5, 7, 9]
-    empty = Scores.join(words.cut(0), meaning.cut(0))
+    empty = Scores.join(words.cut(0), NO_MEANING)
     assert (len(empty.ids), empty.top_bm25, empty.top_cosine) == (0, 0.0, 0.0)
 
 
@@ -83,13 +97,14 @@ def test_scores_of_two_searches_are_joined() -> None:
     seen=st.tuples(SCORES, COSINES),
     below=st.tuples(SCORES, COSINES),
     vector=st.booleans(),
+    is_foreign=st.booleans(),
 )
 def test_no_unit_below_both_lists_scores_above_the_ceiling(
-    top: tuple[float, float], seen: tuple[float, float], below: tuple[float, float], vector: bool
+    top: tuple[float, float], seen: tuple[float, float], below: tuple[float, float], vector: bool, is_foreign: bool
 ) -> None:
-    fusion = Fusion(max(top[0], seen[0]), max(top[1], seen[1]))
+    fusion = Fusion(max(top[0], seen[0]), max(top[1], seen[1]), foreign_share=INCOMPARABLE_SHARE)
     unit = min(below[0], seen[0]), min(below[1], seen[1])
-    assert fusion.score(unit[0], unit[1] if vector else None) <= fusion.ceiling(*seen)
+    assert fusion.score(unit[0], unit[1] if vector else None, is_foreign=is_foreign) <= fusion.ceiling(*seen)
 
 
 def test_a_page_is_settled_only_above_the_ceiling_and_when_it_is_full() -> None:
@@ -101,23 +116,27 @@ def test_a_page_is_settled_only_above_the_ceiling_and_when_it_is_full() -> None:
 
 
 @given(
-    units=st.dictionaries(st.sampled_from("abcdef"), st.tuples(SCORES, COSINES, st.integers(0, 3)), min_size=1),
+    units=st.dictionaries(
+        st.sampled_from("abcdef"), st.tuples(SCORES, COSINES, st.integers(0, 3), st.booleans()), min_size=1
+    ),
     least=st.tuples(SCORES, COSINES),
     pair_weight=st.sampled_from([0.0, 0.1]),
 )
 def test_bound_is_at_least_the_score(
-    units: dict[str, tuple[float, float, int]], least: tuple[float, float], pair_weight: float
+    units: dict[str, tuple[float, float, int, bool]], least: tuple[float, float], pair_weight: float
 ) -> None:
     """A unit in one list alone has any score up to the least one of the other list, or no vector."""
     of_units = [*units.values()]
-    bm25 = floats(*(NAN if lists == 0 else score for score, _, lists in of_units))
-    cosine = floats(*(NAN if lists in (1, 2) else near for _, near, lists in of_units))
-    fusion = Fusion(np.nanmax([least[0], *bm25]), np.nanmax([least[1], *cosine]), pair_weight=pair_weight)
-    bounds = fusion.bound(bm25, cosine, *least)
-    for (score, near, lists), bound in zip(of_units, bounds, strict=True):
+    bm25 = floats(*(NAN if lists == 0 else score for score, _, lists, _ in of_units))
+    cosine = floats(*(NAN if lists in (1, 2) else near for _, near, lists, _ in of_units))
+    tops = np.nanmax([least[0], *bm25]), np.nanmax([least[1], *cosine])
+    fusion = Fusion(*tops, pair_weight=pair_weight, foreign_share=INCOMPARABLE_SHARE)
+    bounds = fusion.bound(bm25, cosine, *least, np.array([foreign for *_, foreign in of_units]))
+    for (score, near, lists, foreign), bound in zip(of_units, bounds, strict=True):
         exact = fusion.score(
             score if lists else min(score, least[0]),
             None if lists == 2 else near if lists != 1 else min(near, least[1]),
+            is_foreign=foreign,
         )
         assert exact <= bound
         if lists == 3:

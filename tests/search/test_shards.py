@@ -70,9 +70,10 @@ def put(index: UnitIndex, name: str, seed: int = 0, units: int = UNITS) -> None:
 
 
 def add_vectors(index: UnitIndex) -> None:
-    while waiting := index.pending(500):
+    while waiting := index.pending("dense", 500):
         index.set_vectors(
-            {id_: (digest, np.array([embed(texts[0])], np.float16)) for id_, (digest, texts) in waiting.items()}
+            "dense",
+            {id_: (digest, np.array([embed(texts[0])], np.float16)) for id_, (digest, texts) in waiting.items()},
         )
 
 
@@ -82,8 +83,8 @@ def by_id(hits: Hits) -> dict[int, float]:
 
 def open_index(folder: Path, *, most_texts: int = 10_000, exact_vectors: int = 10_000, processes: int = 1) -> UnitIndex:
     shards = Shards(folder, exact_vectors=exact_vectors, most_texts=most_texts, processes=processes)
-    index = UnitIndex(shards, embed, VectorCache(folder))
-    index.shards.use_space(SPACE)
+    index = UnitIndex(shards, lambda text, number: embed(text), VectorCache(folder))
+    index.use_model(0, SPACE.model, SPACE.dimensions, None)
     return index
 
 
@@ -636,11 +637,11 @@ def test_fields_and_vectors_are_those_of_all_shards(tmp_path: Path) -> None:
     index = open_index(tmp_path, most_texts=UNITS)
     put(index, "a")
     put(index, "b")
-    assert (index.shards.fields, index.shards.space) == (("search", "search_de"), SPACE)
+    assert (index.shards.fields, index.shards.spaces) == (("search", "search_de"), {"dense": SPACE})
     index.shards.close()
     for name in index.shards.names:
         part = Shard(tmp_path / name)
-        assert (part.fields, part.space) == (("search", "search_de"), SPACE)
+        assert (part.fields, part.spaces) == (("search", "search_de"), {"dense": SPACE})
         part.close()
 
 
@@ -669,21 +670,21 @@ def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: 
     put(index, "a", units=60)
     chance = np.random.default_rng(1)
     made: dict[int, np.ndarray] = {}
-    for number, (id_, (digest, _)) in enumerate(index.pending(100).items()):
+    for number, (id_, (digest, _)) in enumerate(index.pending("dense", 100).items()):
         rows = chance.standard_normal((number % 3 + 1, DIMENSIONS))
         made[id_] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
-        index.set_vectors({id_: (digest, made[id_])})
+        index.set_vectors("dense", {id_: (digest, made[id_])})
     assert index.counts() == (60, 0, 1)
     if quantized:
         assert index.shards.optimize("shard-1")
     vector = embed("solar")
-    found = by_id(index.shards.search_vectors(vector, None, 30))
+    found = by_id(index.shards.search_vectors("dense", vector, None, 30))
     expected = {id_: float((rows.astype(np.float32) @ np.array(vector)).max()) for id_, rows in made.items()}
     best = sorted(expected, key=lambda id_: -expected[id_])
     assert {*found} == {*best[:30]}
     assert found == pytest.approx({id_: expected[id_] for id_ in best[:30]}, abs=0.002)
     some = [*best[:3], *best[-3:]]
-    assert by_id(index.shards.search_vectors(vector, {"ids": some}, 6, exact=True)).keys() == {*some}
+    assert by_id(index.shards.search_vectors("dense", vector, {"ids": some}, 6, exact=True)).keys() == {*some}
     index.shards.close()
 
 
@@ -704,7 +705,7 @@ def test_a_list_is_not_shorter_for_units_deleted_while_it_is_read(
         return hits
 
     monkeypatch.setattr(Shards, "_gather_hits", delete_between)
-    found = index.shards.search_vectors(embed("solar"), None, 30)
+    found = index.shards.search_vectors("dense", embed("solar"), None, 30)
     assert len({*found.ids.tolist()}) == 30
     assert {*deleted} < {*found.ids.tolist()}
     index.shards.close()
@@ -733,15 +734,15 @@ def test_more_hits_of_a_search_are_found_without_another_scan(tmp_path: Path, mo
     fill(index)
     group, vector = index.shards._group, embed("solar tax")
     noted = count_searches(monkeypatch)
-    few = read(group.search_vectors(vector, None, 20, False))
+    few = read(group.search_vectors("dense", vector, None, 20, False))
     scans = len(noted)
-    more = read(group.search_vectors(vector, None, 40, False))
+    more = read(group.search_vectors("dense", vector, None, 40, False))
     assert scans >= len(index.shards.names) > 3
     assert len(noted) == scans
     put(index, "other")
-    assert few.items() <= more.items() == read(group.search_vectors(vector, None, 40, False)).items()
+    assert few.items() <= more.items() == read(group.search_vectors("dense", vector, None, 40, False)).items()
     assert len(noted) > scans  # since an update was made
-    assert read(group.search_vectors(embed("wind"), None, 40, False)) != more
+    assert read(group.search_vectors("dense", embed("wind"), None, 40, False)) != more
     index.shards.close()
 
 
@@ -750,15 +751,16 @@ def test_a_shard_with_most_of_the_best_hits_is_asked_for_more(tmp_path: Path, mo
     index = open_index(tmp_path, most_texts=UNITS)
     for name in "abcdef":
         put(index, name)
-    waiting = index.pending(500)
+    waiting = index.pending("dense", 500)
     near, far = embed("solar"), [-each for each in embed("solar")]
     first = index.shards._group.parts["shard-1"].find([*waiting])
     index.set_vectors(
-        {id_: (digest, np.array([near if id_ in first else far], np.float16)) for id_, (digest, _) in waiting.items()}
+        "dense",
+        {id_: (digest, np.array([near if id_ in first else far], np.float16)) for id_, (digest, _) in waiting.items()},
     )
     noted = count_searches(monkeypatch)
     monkeypatch.setattr(shard_group, "_AHEAD", 1)
-    assert {*index.shards.search_vectors(near, None, UNITS).ids.tolist()} == {*first}
+    assert {*index.shards.search_vectors("dense", near, None, UNITS).ids.tolist()} == {*first}
     assert noted.count("shard-1") == 2
     assert noted.count("shard-2") == 1
     index.shards.close()
@@ -771,7 +773,7 @@ def test_a_list_of_any_length_is_that_of_a_shard_that_has_all(
     vector, text = embed(make_text(chance)), make_text(chance)
     for limit in sorted(chance.choices(range(1, 200), k=6)):
         for search in ("search_vectors", "search_words"):
-            given = vector if search == "search_vectors" else text
-            found, expected = (getattr(index.shards, search)(given, None, limit) for index in (four, one))
+            given = ("dense", vector) if search == "search_vectors" else (text, None)
+            found, expected = (getattr(index.shards, search)(*given, None, limit) for index in (four, one))
             assert len(found) == len(expected) == limit
             assert found.scores == pytest.approx(expected.scores, abs=2e-4)

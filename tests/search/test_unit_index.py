@@ -6,6 +6,7 @@ import random
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock
 
@@ -16,9 +17,10 @@ from kg.search import unit_index
 from kg.search.analyzers import ENGLISH, PLAIN
 from kg.search.points import Hits, VectorSpace
 from kg.search.protocol import Candidate, IndexedUnit, Ranking
-from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion
+from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion, Meaning
 from kg.search.relevance import CALIBRATIONS
 from kg.search.shards import Shards
+from kg.search.spaces import Spaces
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
 from kg.search.word_overlap import NO_WORDS
@@ -32,21 +34,24 @@ class Scored(UnitIndex):
 
     def __init__(self, bm25: Scores, cosine: Scores) -> None:
         self.bm25, self.cosine, self.looked_up = bm25, cosine, 0
-        self.shards = cast(Shards, self)
-        self.fields = (ENGLISH,)
-        self.space = None
-        self.written = 0
+        space = {"dense": VectorSpace("m", 1)}
+        shards = SimpleNamespace(fields=(ENGLISH,), spaces=space, written=0, count_each=lambda words: {})
+        self.shards = cast(Shards, shards)
+        self.spaces = Spaces({0: "m"}, {0: None})
         self._rankings = OrderedDict()
-        self.embed_query = lambda query: [1.0]
+        self.embed_query = lambda query, number: [1.0]
 
     def counts(self) -> tuple[int, int, int]:
         return len(self.bm25 | self.cosine), 0, 1
 
-    def _by_words(self, text: str | None, where: Any, limit: int) -> Hits:
+    def _count_languages(self) -> dict[str, int]:
+        return {"en": len(self.cosine)}
+
+    def _by_words(self, asked: Any, where: Any, limit: int) -> Hits:
         return self._best(self.bm25, where, limit)
 
-    def _by_meaning(self, vector: Any, where: Any, limit: int, *, exact: bool = False) -> Hits:
-        return self._best(self.cosine, where, limit)
+    def _by_meaning(self, asked: Any, where: Any, limit: int, *, exact: bool = False) -> Meaning:
+        return Meaning.join([(0, asked.compared[0], self._best(self.cosine, where, limit))], limit)
 
     def _best(self, scores: Scores, where: Any, limit: int) -> Hits:
         if where is not None:
@@ -56,7 +61,7 @@ class Scored(UnitIndex):
         return Hits.join([hits]).cut(limit)
 
     def _retrieve(self, ids: Sequence[int], fields: list[str]) -> dict[int, Any]:
-        return {id_: {"iri": name(id_), "search": ""} for id_ in ids}
+        return {id_: {"iri": name(id_), "search": "", "primary_language": "en"} for id_ in ids}
 
 
 def name(id_: int) -> str:
@@ -110,15 +115,15 @@ def test_lists_have_a_maximum_depth_where_the_first_units_are_never_certain(monk
     asked: dict[str, list[int]] = {"words": [], "meaning": []}
 
     class Noted(Scored):
-        def _by_words(self, text: str | None, where: Any, limit: int) -> Hits:
+        def _by_words(self, query: Any, where: Any, limit: int) -> Hits:
             if where is None:
                 asked["words"].append(limit)
-            return super()._by_words(text, where, limit)
+            return super()._by_words(query, where, limit)
 
-        def _by_meaning(self, vector: Any, where: Any, limit: int, *, exact: bool = False) -> Hits:
+        def _by_meaning(self, query: Any, where: Any, limit: int, *, exact: bool = False) -> Meaning:
             if where is None:
                 asked["meaning"].append(limit)
-            return super()._by_meaning(vector, where, limit, exact=exact)
+            return super()._by_meaning(query, where, limit, exact=exact)
 
     same = dict.fromkeys(range(3_000), 0.5)
     found = Noted(same, same).rank(QUERY, None, None, 1)
@@ -129,7 +134,7 @@ def test_lists_have_a_maximum_depth_where_the_first_units_are_never_certain(monk
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[UnitIndex]:
     shard = Shards(tmp_path / "index")
-    yield UnitIndex(shard, lambda query: None, VectorCache(tmp_path))
+    yield UnitIndex(shard, lambda query, number: None, VectorCache(tmp_path))
     shard.close()
 
 
@@ -164,7 +169,7 @@ def find(index: UnitIndex, query: str, **options: Any) -> list[str]:
 
 TEXTS = {
     "de": ("Die Häuser der Gemeinden werden für alle Bürger gebaut.", "de-AT"),
-    "gl": ("As casas dos concellos.", "gl"),
+    "gl": ("As casas dos concellos.", "qaa"),
     "es": ("Las leyes sobre viviendas.", "es"),
     "en": ("Regulations about housing.", "en"),
     "none": ("Regulated dwellings.", None),
@@ -193,27 +198,29 @@ def test_required_words_are_found_in_each_language(index: UnitIndex) -> None:
 
 def test_fields_and_texts_without_vectors_are_kept_when_the_index_is_opened_again(tmp_path: Path) -> None:
     shard = Shards(tmp_path)
-    put(UnitIndex(shard, lambda query: None, VectorCache(tmp_path)), TEXTS)
+    put(UnitIndex(shard, lambda query, number: None, VectorCache(tmp_path)), TEXTS)
     shard.close()
-    index = UnitIndex(Shards(tmp_path), lambda query: None, VectorCache(tmp_path))
+    index = UnitIndex(Shards(tmp_path), lambda query, number: None, VectorCache(tmp_path))
     assert index.shards.fields == (ENGLISH, "search_de", "search_es", PLAIN)
     assert find(index, "Haus") == ["de"]
-    assert sorted(text for _, (text,) in index.pending(10).values()) == sorted(text for text, _ in TEXTS.values())
+    assert sorted(text for _, (text,) in index.pending("dense", 10).values()) == sorted(
+        text for text, _ in TEXTS.values()
+    )
     index.shards.close()
 
 
 def test_a_text_that_gets_a_language_is_indexed_again_and_keeps_its_vector(index: UnitIndex) -> None:
-    index.shards.use_space(VectorSpace("m", 2))
+    index.use_model(0, "m", 2, None)
     put(index, {"x": ("Die Häuser.", None), "y": ("Homes.", None)})
-    pending = index.pending(10)
+    pending = index.pending("dense", 10)
     rows = np.array([[1.0, 0.0]], np.float16)
     index.cache.use(0, "m", 2)
     index.cache.put("m", {digest: rows for digest, _ in pending.values()})
-    index.set_vectors({id_: (digest, rows) for id_, (digest, _) in pending.items()})
+    index.set_vectors("dense", {id_: (digest, rows) for id_, (digest, _) in pending.items()})
     assert find(index, "Haus") == []
     put(index, {"x": ("Die Häuser.", "de"), "y": ("Homes.", None)}, "2")
     assert find(index, "Haus") == ["x"]
-    assert index.pending(10) == {}
+    assert index.pending("dense", 10) == {}
 
 
 def put_documents(index: UnitIndex, names: Sequence[str]) -> None:
@@ -270,7 +277,7 @@ def coded(name: str, parent: str, text: str, **codes: list[str]) -> IndexedUnit:
 @pytest.fixture
 def shard_index(tmp_path: Path) -> Iterator[UnitIndex]:
     shard = Shards(tmp_path / "codes")
-    yield UnitIndex(shard, lambda text: None, VectorCache(tmp_path))
+    yield UnitIndex(shard, lambda query, number: None, VectorCache(tmp_path))
     shard.close()
 
 

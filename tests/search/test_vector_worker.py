@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kg.errors import UpstreamError
 from kg.search import vector_worker
 from kg.search.shards import Shards
-from kg.search.vector_worker import VectorWorker, _batches
+from kg.search.vector_worker import ModelSlot, VectorWorker, _batches
 from tests.search.word_embedder import WordEmbedder
 
 
@@ -34,7 +34,7 @@ def test_after_a_failure_queries_are_not_sent_for_a_while(monkeypatch: pytest.Mo
     now = 100.0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     embedder = Failing(failures=1)
-    worker = VectorWorker(lambda: embedder, "words", _embedder=embedder)
+    worker = VectorWorker([ModelSlot("words", lambda: embedder, embedder)])
     assert [worker.embed_query(text) for text in ("levy", "levy", "tariff")] == [None] * 3
     assert (embedder.asked, worker.error) == (1, "no answer within 2 s")
     now += vector_worker._QUERY_PAUSE_S
@@ -68,5 +68,5 @@ def test_shards_that_grew_while_one_was_optimized_follow(works: bool, optimized:
             done.append(name)
             return works
 
-    VectorWorker(lambda: WordEmbedder("words", 8), "words")._optimize(cast(Shards, Grown()), "a")
+    VectorWorker([])._optimize(cast(Shards, Grown()), "a")
     assert done == optimized

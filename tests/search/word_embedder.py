@@ -54,8 +54,11 @@ class WordEmbedder:
         return vector / np.linalg.norm(vector)
 
 
-def open_word_embedder(settings: Settings) -> WordEmbedder:
-    """Settings.model is `words/{dimensions}`; any other one is absent. The journal lies in models_dir."""
+def open_word_embedder(settings: Settings, model: str) -> WordEmbedder:
+    """`model` is `words/{dimensions}`, with languages after a further slash; any other one is absent.
+
+    The journal lies in models_dir.
+    """
     time.sleep(float(os.environ.get("QUADCITE_TEST_OPENING_S", "0")))
     if busy_s := float(os.environ.get("QUADCITE_TEST_BUSY_S", "0")):
         interval = sys.getswitchinterval()
@@ -64,11 +67,14 @@ def open_word_embedder(settings: Settings) -> WordEmbedder:
         while time.monotonic() < end:
             pass
         sys.setswitchinterval(interval)
-    family, _, dimensions = settings.model.partition("/")
+    family, _, rest = model.partition("/")
     if family != "words":
-        raise ModelError(f"no model {settings.model}; get it with `kg models pull`")
+        raise ModelError(f"no model {model}; get it with `kg models pull`")
     settings.models_dir.mkdir(parents=True, exist_ok=True)
-    return WordEmbedder(settings.model, int(dimensions), settings.models_dir / "journal")
+    dimensions, _, languages = rest.partition("/")
+    embedder = WordEmbedder(model, int(dimensions), settings.models_dir / "journal")
+    embedder.languages = frozenset(languages.split("-")) if languages else None
+    return embedder
 
 
 if __name__ == "__main__":
