@@ -1,4 +1,4 @@
-"""Texts per second: our embedder next to fastembed's own `embed`, by model, threads and processes, and an endpoint.
+"""Rates and memory of the configured models, and of ours next to fastembed's `embed`, by threads, processes, endpoint.
 
 The texts are made up, with the lengths of real passages: half of them below 50 words, some longer than the model's
 window. fastembed cuts those off, we embed every window of them, so a second line compares texts that fit.
@@ -29,6 +29,7 @@ from kg.search.devices import get_providers
 from kg.search.embedding import BATCH, LocalEmbedder, RemoteEmbedder, Vectors, open_embedder
 from kg.settings import Settings, settings
 from tests.benchmarks.comparison import Comparison
+from tests.benchmarks.endpoint import resident_mib
 
 WORDS = (
     "the of and to in for shall be by or with emissions energy municipal building permit geothermal renewable adopted "
@@ -74,9 +75,9 @@ def alternate(one: Callable[[], float], other: Callable[[], float]) -> tuple[flo
 
 
 def run(arguments: Sequence[str] = ()) -> Iterable[Comparison]:
-    """Measure the rates of local models and of an endpoint that serves the same model."""
+    """Measure the configured models, and the first of them next to fastembed and to an endpoint that serves it."""
     chosen: Settings = settings()
-    models.pull(chosen)
+    yield from configured_models(chosen)
     # All threads for one batch, which is what fastembed does.
     reference = models.load_model(chosen)
     embedder = open_embedder(chosen)
@@ -94,9 +95,41 @@ def run(arguments: Sequence[str] = ()) -> Iterable[Comparison]:
     yield from order_and_threads(chosen)
     yield from precision(chosen)
     yield from endpoint(chosen, embedder.embed_documents)
+
+
+def configured_models(chosen: Settings) -> Iterable[Comparison]:
+    """Measure each configured model, and a query in the spaces of all of them."""
+    embedders = []
+    for name in chosen.models:
+        models.pull(chosen, name=name)
+        embedder = open_embedder(chosen, name)
+        embedders.append(embedder)
+        texts = made_up_texts(TEXTS, 2_000)
+        embedder.embed_documents(texts[:10])
+        yield Comparison(embedder.name, throughput(partial(embedder.embed_documents, texts), TEXTS), None, "texts/s")
+        rate = per_processor_s(partial(embedder.embed_documents, texts), TEXTS)
+        yield Comparison(embedder.name, rate, None, "texts/processor s")
+        done = subprocess.run([*SCRIPT, "memory", name], capture_output=True, text=True, check=True)
+        yield Comparison(f"{embedder.name}, memory after {TEXTS} texts", float(done.stdout), None, "MiB")
     queries = [f"where may {word} be used" for word in WORDS.split()]
-    took = sorted(1000 / throughput(partial(embedder.embed_query, text), 1) for text in queries)
-    yield Comparison("one query, p95", took[int(len(took) * 0.95)], None, "ms")
+
+    def embed() -> None:
+        for text in queries:
+            for embedder in embedders:
+                embedder.embed_query(text)
+
+    names = " and ".join(chosen.models)
+    rate = sorted(per_processor_s(embed, len(queries)) for _ in range(ROUNDS))[ROUNDS // 2]
+    yield Comparison.at_most(f"a query by {names}", 1_000 / rate, "processor ms", 10)
+    took = sorted(1000 / throughput(partial(each.embed_query, text), 1) for text in queries for each in embedders[:1])
+    yield Comparison("one query by the first, p95", took[int(len(took) * 0.95)], None, "ms")
+
+
+def memory(name: str) -> None:
+    """Print by how many megabytes the resident memory of this process grows when a model embeds the texts."""
+    before = resident_mib(os.getpid())
+    open_embedder(settings(), name).embed_documents(made_up_texts(TEXTS, 2_000))
+    print(resident_mib(os.getpid()) - before)
 
 
 def order_and_threads(chosen: Settings) -> Iterable[Comparison]:
@@ -182,8 +215,8 @@ def endpoint(chosen: Settings, local: Callable[[Sequence[str]], object]) -> Iter
     try:
         assert server.stdout is not None
         url = server.stdout.readline().decode().strip()
-        at_once = RemoteEmbedder(url, chosen.model, requests=chosen.embedding_requests)
-        singly = RemoteEmbedder(url, chosen.model, requests=1)
+        at_once = RemoteEmbedder(url, chosen.models[0], requests=chosen.embedding_requests)
+        singly = RemoteEmbedder(url, chosen.models[0], requests=1)
         count = len(texts)
         ours, theirs = alternate(
             lambda: throughput(lambda: at_once.embed_documents(texts), count),
@@ -251,5 +284,7 @@ def precision(chosen: Settings) -> Iterable[Comparison]:
 if __name__ == "__main__":
     if sys.argv[1] == "serve":
         serve()
+    elif sys.argv[1] == "memory":
+        memory(sys.argv[2])
     else:
         work(int(sys.argv[2]), int(sys.argv[3]))
