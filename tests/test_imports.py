@@ -15,7 +15,7 @@ MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py"
 
 LAYERS = [
     {"data_directory"}, {"errors"}, {"text"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"},
-    {"allowed_files", "files", "fuzzy_names", "words"},
+    {"allowed_files", "files", "fuzzy_names", "languages", "words"},
     {"calendar_dates", "iso3166", "partial_dates", "wikidata_properties"}, {"interruption"}, {"ingestion"},
     {"observability"}, {"remote"},
     {"sparql"}, {"connectors"},
@@ -40,8 +40,8 @@ APPLICATION = "kg/server/app.py"
 
 LOADERS_KNOW = {
     "kg.bundle", "kg.calendar_dates", "kg.data_directory", "kg.errors", "kg.files", "kg.fuzzy_names", "kg.ingestion",
-    "kg.interruption", "kg.iso3166", "kg.partial_dates", "kg.processes", "kg.remote", "kg.settings", "kg.text",
-    "kg.vocabulary", "kg.wikidata_properties", "kg.words",
+    "kg.interruption", "kg.iso3166", "kg.languages", "kg.partial_dates", "kg.processes", "kg.remote", "kg.settings",
+    "kg.text", "kg.vocabulary", "kg.wikidata_properties", "kg.words",
 }  # fmt: skip
 STORE_READERS_KNOW = LOADERS_KNOW | {
     "kg.actors",

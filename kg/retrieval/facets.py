@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from typing import Final
 from urllib.parse import unquote
 
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import IndexUnavailableError
+from kg.languages import name_language
 from kg.retrieval.asked import Asked
 from kg.retrieval.concept_index import get_loaded_concepts, load_concepts
 from kg.retrieval.evidence import code_of
@@ -495,14 +496,3 @@ def _rank_name(name: Term) -> tuple[int, str]:
     """Rank a name of a value: English names first, then those without a language, then by text."""
     language = name.language if isinstance(name, Literal) else None
     return (2 if language and not language.startswith("en") else 0 if language else 1), term_text(name)
-
-
-@cache
-def name_language(tag: str) -> str:
-    """Name a language in English by its tag (BCP 47); other tags name themselves."""
-    import langcodes  # its tables take time to load, and a start should not
-
-    try:
-        return langcodes.Language.get(tag).display_name()
-    except ValueError:  # no tag of BCP 47
-        return tag

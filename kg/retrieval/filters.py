@@ -15,6 +15,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import nearest
+from kg.languages import find_primary, name_language, parse_language
 from kg.retrieval.concept_index import Concept, check_item, load_concepts, one
 from kg.retrieval.evidence import code_of
 from kg.retrieval.notes import SEE_RESOURCES
@@ -410,33 +411,39 @@ def hint(wanted: str, valid: Mapping[str, str] | Iterable[str], most: int = 8) -
 
 
 def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[Literal]:
-    """Find the language tags in use that match the ranges `wanted` (RFC 4647 basic filtering: en matches en-GB).
+    """Find the language tags in use that match languages, by code or name (RFC 4647 basic filtering: en matches en-GB).
 
-    Adds a note for each range without a match.
+    Adds a note for each language without a match, and for each that is only found without its region or script.
     """
     found: dict[str, Literal] = {}
     declared = load_values_in_use(reader, SCHEMA.inLanguage)
     for value in wanted:
-        tag = value.strip()
-        # A passage may have a language that no document declares, so the tag itself is always included.
-        forms = [Literal(form) for form in dict.fromkeys((tag, tag.casefold()))]
-        matches = _covered(declared, tag)
-        if not matches and not reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
-            tags = {key: term_text(term) for key, term in declared.items()}
-            known = f"{hint(tag, tags)} (BCP 47 tags of documents; a passage may have another one)"
-            notes.append(f"language: No passage is in {quoted(value)}. {known}.")
-            continue
-        found.update((literal.value, literal) for literal in [*matches, *forms])
+        tag = value.strip() if value.strip() == "*" else parse_language(value)
+        matches = [] if tag is None else _find_tags(reader, declared, tag)
+        if tag is not None and not matches and (matches := _find_tags(reader, declared, find_primary(tag))):
+            notes.append(f"language: No text is tagged {tag}. Those tagged {find_primary(tag)} are searched.")
+        if not matches:
+            tags = {key: f"{term_text(term)} ({name_language(term_text(term))})" for key, term in declared.items()}
+            problem = "is not a language" if tag is None else f"is {tag}, which no passage has"
+            valid = "Valid are codes (de, deu, pt-BR) and names (German)."
+            notes.append(f"language: {quoted(value)} {problem}. {valid} {hint(value, tags)}.")
+        found.update((literal.value, literal) for literal in matches)
     return [found[tag] for tag in sorted(found)]
 
 
-def _covered(tags: Mapping[str, Terms], wanted: str) -> list[Literal]:
+def _find_tags(reader: Reader, declared: Mapping[str, Terms], wanted: str) -> list[Literal]:
+    """Find the tags of documents, and of passages, that match a language range."""
     span = wanted.casefold()
-    return [
+    matches = [
         term
-        for tag, term in tags.items()
-        if isinstance(term, Literal) and (span == "*" or tag == span or tag.startswith(f"{span}-"))
+        for tag, term in declared.items()
+        if isinstance(term, Literal) and (span == "*" or span in (tag, find_primary(tag)) or tag.startswith(f"{span}-"))
     ]
+    # A passage may have a language that no document declares.
+    forms = [Literal(form) for form in dict.fromkeys((wanted, span))]
+    if matches or reader.rows("languages in use", bind(LANGUAGES_PRESENT, values=forms)):
+        return [*matches, *forms]
+    return []
 
 
 def _families(reader: Reader, slugs: Sequence[str], notes: list[str]) -> list[Terms]:

@@ -56,7 +56,9 @@ PlaceName = Annotated[
     str, Field(min_length=1, max_length=2_000, description="Code or name of a place: BRA, US-UT, Utah, Sandy, UT")
 ]
 """A country, state or municipality. All places inside it count."""
-Language = Annotated[str, Field(min_length=1, max_length=64, description="BCP 47 tag, e.g. en; covers en-GB too")]
+Language = Annotated[
+    str, Field(min_length=1, max_length=64, description="Code or name: de, deu, pt-BR, German; de covers de-AT too")
+]
 Name = Annotated[str, Field(min_length=1, max_length=300)]
 Year = Annotated[int, Field(ge=1, le=9999)]
 Identifier = Annotated[str, Field(min_length=1, max_length=2_000)]

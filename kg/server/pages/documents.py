@@ -11,9 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from kg.errors import NotFoundError
+from kg.languages import name_language
 from kg.retrieval.citation_formats import count_page
 from kg.retrieval.evidence import Unit, load_units
-from kg.retrieval.facets import name_language
 from kg.retrieval.reader import Reader
 from kg.server.html import href_of
 from kg.server.pages.marked_text import Run, parse_span, split_text

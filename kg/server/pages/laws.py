@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kg.retrieval.facets import name_language
+from kg.languages import name_language
 from kg.server.pages.reading import list_citing, page_href, reading_page
 from kg.server.pages.site import Site, get_number
 from kg.tools.reading.laws import DOCUMENTS, read_law

@@ -8,7 +8,7 @@ from functools import partial
 from starlette.requests import Request
 from starlette.responses import Response
 
-from kg.retrieval.facets import name_language
+from kg.languages import name_language
 from kg.retrieval.notes import select_for_people
 from kg.server.html import href_of
 from kg.server.pages.reading import reading_page

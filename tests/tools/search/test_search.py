@@ -207,6 +207,16 @@ def test_a_filter_without_a_known_value_is_an_error_that_names_near_ones(kg, wro
         search(kg, "solar", SearchFilters(**wrong))
 
 
+@pytest.mark.parametrize(
+    ("given", "tag"),
+    [("French", "fr"), ("français", "fr"), ("fra", "fr"), ("FR", "fr"), ("Portuguese", "pt"), ("pt-BR", "pt")],
+)
+def test_language_is_given_by_code_or_name(kg, made, given, tag):
+    found = search(kg, "solar", SearchFilters(language=[given]), limit=200)
+    assert {hit.id for hit in found.results} == {each.iri for each in allowed(made, SearchFilters(language=[tag]))}
+    assert any(given in note for note in found.notes) == (given == "pt-BR")
+
+
 def test_a_value_that_no_document_has_takes_nothing_from_the_others(kg):
     alone = search(kg, "solar", SearchFilters(iso3=["DJI"]))
     both = search(kg, "solar", SearchFilters(iso3=["DJI", "DJX"]))

@@ -1,0 +1,51 @@
+"""Languages by code and by name: tags (BCP 47), and names in English. The tables of langcodes load at first use."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+_SAME: Final = {"cmn": "zh", "iw": "he", "in": "id", "nb": "no", "nn": "no"}
+"""Languages whose texts are searched as those of another one, and old codes."""
+_NAMES: Final = "und/name_to_language"
+"""The table of names in all languages."""
+
+
+def find_primary(tag: str | None) -> str:
+    """Return the primary subtag of a tag in lower case, ``no`` for both forms of Norwegian; empty without a tag."""
+    primary = (tag or "").partition("-")[0].casefold()
+    return _SAME.get(primary, primary)
+
+
+@lru_cache(maxsize=4096)
+def parse_language(text: str) -> str | None:
+    """Return the BCP 47 tag of a language, given by its code (``deu``, ``pt_BR``) or its name in any language.
+
+    None for other text.
+    """
+    import langcodes
+    from language_data import names
+
+    try:
+        tag = langcodes.Language.get(text.strip())
+        if tag.language is not None and tag.is_valid():
+            return tag.to_tag()
+    except ValueError:
+        pass
+    name = names.normalize_name(text)
+    if len(name) < 2 or not text.isprintable():  # some languages have names of one letter
+        return None
+    code = names.name_to_code("language", name)
+    # It also finds a name that the text only begins with: "Germany" would be German.
+    return langcodes.standardize_tag(code) if code is not None and name in names.TRIES[_NAMES] else None
+
+
+@lru_cache(maxsize=4096)
+def name_language(tag: str) -> str:
+    """Name a language in English by its tag (BCP 47); other tags name themselves."""
+    import langcodes
+
+    try:
+        return langcodes.Language.get(tag).display_name()
+    except ValueError:
+        return tag
