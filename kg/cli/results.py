@@ -160,7 +160,9 @@ def show_traces(graph: Connection, query: str, row: int) -> None:
 
 def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> None:
     """Write search results, numbered from `first`, and report if they are not ranked by meaning."""
-    for number, hit in enumerate(found.results, start=first):
+    for number, hit in enumerate(found.results or found.nearest, start=first):
+        if number == first and not found.results:
+            output.put("Nearest, probably not an answer:")
         place = hit.provenance
         row = f", row {place.row}" if place.row is not None else ""
         output.put(f"{number}. {hit.title}  (score {hit.score:.3f})")
@@ -173,8 +175,8 @@ def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> No
         output.put(f"   {place.source or place.graph}{row}, sha256 {place.sha256 or 'not recorded'}")
     if not found.results:
         output.say("No results.")
-    elif found.relevance != "unknown":
-        output.say(f"Relevance: {found.relevance}.")
+    if found.covers is not None:
+        output.say(f"Probability that the texts treat this subject: {found.covers:.2f}.")
     for note in found.notes:
         output.say(output.name_options(put_quotations(note, found.names)))
     if index.embedder_error is not None:

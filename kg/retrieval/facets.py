@@ -1,6 +1,6 @@
 """Counts of results by facet: domain, place, language, type, year, party, chamber, district and concept.
 
-For a query, the passages above the relevance floor are counted, exactly up to `MOST_COUNTED`, with the documents that
+For a query, the passages that are near it are counted, exactly up to `MOST_COUNTED`, with the documents that
 they are in. For filters alone, all passages are counted, exactly. Both are counted by the codes of each unit in the
 index; districts and concepts, which are derived later than the texts are indexed, by SPARQL.
 
@@ -42,6 +42,7 @@ from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader, iri_of, read_counts
 from kg.retrieval.results import FacetCounts, FacetName, FacetValue, SearchFilters
 from kg.search.protocol import Codes, Conditions, get_original
+from kg.search.relevance import NOTHING, estimate_relevance
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, batched, term_text
 from kg.vocabulary import iri_prefix
@@ -82,7 +83,7 @@ _FIELDS: Final[Mapping[FacetName, tuple[str, ...]]] = {
     "chamber": ("chamber",),
 }
 """The codes in the index that a facet counts."""
-_DOMAIN_NAMES: Final = {
+DOMAIN_NAMES: Final = {
     "climate": "Laws and policies",
     "parliament": "Parliament",
     "zoning": "Municipal codes",
@@ -166,7 +167,7 @@ def count_results(
         raise IndexUnavailableError("The search index does not answer, so results cannot be counted.")
     if found.counted is not None:
         counted = found.counted
-    elif found.relevance == "none":
+    elif found.relevance.refused:
         counted = Counted()
     else:
         counted = count_units(reader, asked, scope, MOST_COUNTED, None if post is None else post.kept)
@@ -199,7 +200,7 @@ def count_units(reader: Reader, asked: Asked, scope: Scope, most: int, judged: C
     """
     units = list_narrow(reader, scope)
     if units is not None and not units:
-        return Counted(relevance="none")
+        return Counted(relevance=NOTHING)
     conditions, whole = build_conditions(scope)
     size = most + 1
     while True:
@@ -219,7 +220,7 @@ def count_units(reader: Reader, asked: Asked, scope: Scope, most: int, judged: C
             kept = asked.select_further_counted(ranking, relevance, judged.units)
         else:
             first = ranking.candidates if units is not None else rescore(ranking.candidates[:FIRST_BLOCK])
-            relevance = asked.judge(reader.kg.search, drop_unscored(first), ranking)
+            relevance = estimate_relevance(drop_unscored(first), ranking)
             kept = asked.select_counted(ranking, relevance)
         ended = len(ranking.counted) < size
         if units is None and not whole:
@@ -448,7 +449,7 @@ def _value_of(reader: Reader, facet: FacetName, code: str) -> str:
 def _load_labels(reader: Reader, facet: FacetName, codes: Sequence[str]) -> dict[str, str]:
     """Load the names of codes; a code without a name is its own."""
     if facet == "domain":
-        return {code: _DOMAIN_NAMES.get(code, code) for code in codes}
+        return {code: DOMAIN_NAMES.get(code, code) for code in codes}
     if facet == "language":
         return {code: name_language(code) for code in codes}
     if facet == "place":

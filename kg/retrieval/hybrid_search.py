@@ -17,20 +17,17 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
-from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.asked import Asked
 from kg.retrieval.filters import Scope, build_conditions
-from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader, iri_of
 from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness, Degraded
-from kg.search.analyzers import is_foreign
 from kg.search.protocol import Candidate, Codes, Ranking, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion
-from kg.search.relevance import Relevance, is_english_only
+from kg.search.relevance import NOTHING, UNJUDGED, Relevance, estimate_relevance
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
-from kg.text import quoted, to_number
+from kg.text import to_number
 
 NARROW: Final = 1_000
 """Maximum number of units in a narrow scope. Listing, sending and sorting take about 20 microseconds per unit."""
@@ -41,9 +38,11 @@ FEW_DOCUMENTS: Final = 2_000
 of speeches; 64 proposals from 1,000 documents: 22 ms, 2,000: 44, 4,000: 68, all: 34; 256 from all: 119)."""
 FIRST_BLOCK: Final = 64
 """Number of proposals in the first block, enough for a page of 50. Each later block is four times as deep."""
-NOTHING: Final = Ranking((), exhaustive=True)
+_NO_RANKING: Final = Ranking((), exhaustive=True)
 DEEPEST: Final = 16_384
 """Maximum number of proposals. Truncation is reported."""
+NEAREST: Final = 3
+"""Units that a refused answer lists as the nearest."""
 OWN: Final = ("unit", "document")
 """Nodes that people may declare: text units in documents of their own are found, in documents of sources not."""
 
@@ -172,7 +171,7 @@ class Counted:
     units: Mapping[str, Codes] = field(default_factory=dict)
     more: bool = False
     """Whether there are more."""
-    relevance: Relevance = "unknown"
+    relevance: Relevance = UNJUDGED
     """By which they are results."""
     incomplete: str | None = None
     """Why the index may lack texts of the store, or None."""
@@ -215,35 +214,27 @@ class Retrieved:
     next_offset: int | None
     pending: int = 0
     """Number of considered units without an embedding, which are scored by keywords only."""
-    relevance: Relevance = "unknown"
+    relevance: Relevance = UNJUDGED
     reranked: bool | None = None
     """Whether the reranker ordered the first units; None without one."""
     problem: str | None = None
     """Why the reranker did not."""
     degraded: Degraded | None = None
     """What alone ranked the units, if not both words and meaning."""
-    model: str | None = None
-    """The model that embedded the query, if any."""
-    languages: Sequence[str] = ()
-    """Languages other than English of units on the page, as far as the index states them."""
-    is_foreign_query: bool = False
-    """Whether the query is in another language than English, which is all that the model knows."""
+    language: str | None = None
+    """The language of the query, if it is known."""
+    uncompared: Mapping[str, int] = field(default_factory=dict)
+    """Units in scope, by language, that were not compared with the query by meaning."""
     incomplete: str | None = None
     """Why the index may lack texts of the store, or None. The answer is then not complete."""
+    nearest: Sequence[Found] = ()
+    """The nearest units of an answer that was refused; none is a result."""
     counted: Counted | None = None
     """The results, if it was asked to count them and the rankings of the page have them."""
 
-    def with_ranking(self, asked: Asked, ranking: Ranking, candidates: Iterable[Candidate]) -> Retrieved:
-        """Add the model of `ranking`, why it is incomplete, and the languages of `candidates` that are on the page."""
-        page = {each.iri for each in self.units}
-        languages = {each.language for each in candidates if each.language and each.iri in page}
-        found = replace(
-            self,
-            model=ranking.model,
-            languages=sorted(filter(is_foreign, languages)),
-            is_foreign_query=asked.is_foreign_to(ranking.model),
-            incomplete=ranking.incomplete,
-        )
+    def with_ranking(self, ranking: Ranking) -> Retrieved:
+        """Add the language of the query, and the units that `ranking` lacks."""
+        found = replace(self, language=ranking.language, uncompared=ranking.uncompared, incomplete=ranking.incomplete)
         if found.incomplete is not None and found.completeness == "complete":
             return replace(found, completeness="approximate", total=None)
         return found
@@ -278,14 +269,17 @@ def retrieve(
         units = {iri: codes["parent"][0] for iri, codes in judged.units.items()}
     if units is not None:
         counting = len(units) if counted else 0
-        ranking = asked.rank_all(reader, units=list(units), limit=len(units), counted=counting) if units else NOTHING
+        ranking = (
+            asked.rank_all(reader, units=list(units), limit=len(units), counted=counting) if units else _NO_RANKING
+        )
         if judged is not None and not units:
             ranking = replace(ranking, incomplete=judged.incomplete)
         scored = ranking.candidates
-        relevance = _judge(reader, asked, drop_unscored(scored), ranking, judged) if units else "none"
+        if judged is not None:
+            relevance = judged.relevance
+        else:
+            relevance = estimate_relevance(drop_unscored(scored), ranking) if units else NOTHING
         candidates = _select(asked, scored, ranking, relevance, favoured, judged)
-        if judged is not None and not candidates:
-            relevance = _judge_nothing(ranking)
         pending = _pending(scored)
         total = _count(Counter(get_original(units[candidate.iri]) for candidate in candidates), per_document)
         ordered = reranking.apply(_ordered(reader, candidates, units, offset + limit), _is_first(favoured))
@@ -298,7 +292,8 @@ def retrieve(
             kept = {each.iri for each in candidates}
             codes = ((iri, known[iri]) for iri in known if iri in kept)  # in the order of `count_units`
             found = replace(found, counted=Counted.cut(codes, counted, relevance, ranking.incomplete))
-        found = replace(found, degraded=_find_degraded(ranking, scored)).with_ranking(asked, ranking, scored)
+        nearest = () if page or offset else _list_nearest(reader, drop_unscored(scored), units, relevance)
+        found = replace(found, nearest=nearest, degraded=_find_degraded(ranking, scored)).with_ranking(ranking)
         return replace(found, completeness="approximate", total=None, pending=pending) if pending else found
     return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured, counted, judged)
 
@@ -314,82 +309,12 @@ def begin_ranking(reader: Reader, asked: Asked, scope: Scope, counted: int) -> N
         reader.ran.pop()  # `retrieve` reads it again
 
 
-def describe_nothing(kg: KnowledgeGraph, must: Sequence[str], min_score: float | None) -> str:
-    """Describe an answer without anything relevant."""
-    if not kg.store.statistics().graphs:
-        return "The graph is empty. Load a source first, as in `kg load climate PATH`."
-    if must:
-        return f"Nothing relevant contains {' and '.join(map(quoted, must))}. Require fewer words."
-    listed = "" if min_score is not None else " min_score=0 lists the nearest passages."
-    nothing = "Nothing relevant to the query was found."
-    return Note(f"{nothing}{listed} Use other words, or see list_resources.", f"{nothing} Use other words.")
-
-
-def describe_ranking(found: Retrieved, units: str) -> list[str]:
-    """Describe what may differ in the order of a later answer; `units` is the noun for the ranked texts."""
-    notes: list[str] = []
-    if found.incomplete:
-        notes.append(f"The answer is approximate: {found.incomplete}")
-    if found.problem:
-        notes.append(f"The reranker did not order the results: {found.problem}")
-    if found.degraded == "store":
-        said = (
-            f"The search index does not answer. These are {units} whose text in the store contains words of the query; "
-            "titles, names and meaning were not searched. Try again in some seconds"
-        )
-        notes.append(Note(f"{said}; health has the state.", f"{said}; the status page has the state."))
-    elif found.degraded == "words":
-        said = f"No embedding model: the {units} are ranked by words only."
-        notes.append(Note(f"{said} health has the reason.", f"{said} The status page has the reason."))
-    elif found.pending:
-        said = (
-            f"{found.pending} of the {units} considered have no embedding yet and are ranked by keywords only. The "
-            "order and the pages can change until"
-        )
-        notes.append(
-            Note(f"{said} health reports no pending vectors.", f"{said} the status page reports no pending vectors.")
-        )
-    if found.is_foreign_query:
-        notes.append(
-            f"The query is not in English, and the embedding model {found.model} was trained on English texts. "
-            f"{units.capitalize()} without words of the query are probably unrelated. Ask in English. QUADCITE_MODEL "
-            "selects a multilingual model."
-        )
-    elif found.languages and found.model is not None and is_english_only(found.model):
-        notes.append(
-            f"The embedding model {found.model} was trained on English texts. Results in other languages "
-            f"({', '.join(found.languages)}) are found by their words rather than their meaning: use words of that "
-            "language. QUADCITE_MODEL selects a multilingual model."
-        )
-    return notes
-
-
 def _find_degraded(ranking: Ranking, candidates: Iterable[Candidate]) -> Degraded | None:
     if ranking.from_store:
         return "store"
     scored = [candidate.cosine for candidate in candidates]
     without = ranking.model is None and all(cosine is None for cosine in scored)
     return "words" if scored and without else None
-
-
-def _judge(
-    reader: Reader, asked: Asked, candidates: Sequence[Candidate], ranking: Ranking, judged: Counted | None
-) -> Relevance:
-    """Judge an answer by its first candidates: not refused if it was judged in a wider scope, and at most as strong.
-
-    Passages whose order is disputed make no answer strong.
-    """
-    if judged is None:
-        return asked.weaken(reader, asked.judge(reader.kg.search, candidates, ranking), candidates, ranking)
-    found = asked.weaken(reader, asked.assess(candidates, ranking), candidates, ranking)
-    if "unknown" in (found, judged.relevance):
-        return "unknown"
-    return "weak" if found == "none" else min(found, judged.relevance, key=("none", "weak", "strong").index)
-
-
-def _judge_nothing(ranking: Ranking) -> Relevance:
-    """Judge an answer without results, which texts that the index lacks may be."""
-    return "none" if ranking.incomplete is None else "unknown"
 
 
 def _select(
@@ -412,8 +337,10 @@ def _select(
 
 
 def _with_mentions(relevance: Relevance, asked: Asked, listed: Sequence[object]) -> Relevance:
-    """Count an answer as weak that has units only because they mention a favoured concept."""
-    return "weak" if relevance == "none" and listed and asked.min_score is None else relevance
+    """Leave open whether texts treat the subject that are listed only because they mention a favoured concept."""
+    if relevance.refused and listed and asked.min_score is None:
+        return Relevance(reason="The results mention the concepts of the filter.")
+    return relevance
 
 
 @dataclass(frozen=True, slots=True)
@@ -459,7 +386,7 @@ def best_of_each(
             parents = known.documents
     if parents is not None:
         found = _best_proposals(reader, asked, scope, page, parents, first, DEEPEST)
-        if found.units or found.relevance == "none" or found.completeness != "truncated":
+        if found.units or found.relevance.refused or found.completeness != "truncated":
             return found
     too_many = known is not None and len(known.documents) > MANY_DOCUMENTS
     listed = None if too_many else _parents(reader, scope)
@@ -503,7 +430,7 @@ def _best_proposals(
             blocks.append([])
         depth = min(deepest, 4 * depth)
     first = drop_unscored(rescore(blocks[0]))
-    relevance = asked.judge(reader.kg.search, first, ranking) if first or done else "unknown"
+    relevance = estimate_relevance(first, ranking) if first or done else UNJUDGED
     kept = [first, *(drop_unscored(rescore(block, blocks[0])) for block in blocks[1:])]
     selected = [asked.select(block, ranking, relevance) for block in kept]
     reranking = Reranking(reader, asked.own_words)
@@ -512,14 +439,24 @@ def _best_proposals(
     following = page.stop if len(found) > page.stop else None
     pending = sum(map(_pending, blocks))
     degraded = _find_degraded(ranking, chain.from_iterable(blocks))
+    nearest = () if found or page.start else _list_nearest(reader, first, documents, relevance)
     if done and ranking.exhaustive and not pending:
         total = len({documents[each.iri] for block in selected for each in block})
-        whole = Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome)
-        return whole.with_ranking(asked, ranking, chain.from_iterable(blocks))
+        whole = Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome, nearest=nearest)
+        return whole.with_ranking(ranking)
     enough = done or len({documents[each.iri] for block in kept for each in block}) >= limit
     completeness: Completeness = "approximate" if enough else "truncated"
     part = Retrieved(found[page], completeness, None, following, pending, relevance, *reranking.outcome, degraded)
-    return part.with_ranking(asked, ranking, chain.from_iterable(blocks))
+    return replace(part, nearest=nearest).with_ranking(ranking)
+
+
+def _list_nearest(
+    reader: Reader, candidates: Sequence[Candidate], documents: Mapping[str, str], relevance: Relevance
+) -> Sequence[Found]:
+    """List the first units of an answer that is refused, each of another document."""
+    if not relevance.refused:
+        return ()
+    return list(islice(_capped(_ordered(reader, candidates, documents, NEAREST), 1, Counter()), NEAREST))
 
 
 class _Favoured:
@@ -610,7 +547,7 @@ def _proposed(
     counted: int,
     judged: Counted | None,
 ) -> Retrieved:
-    relevance: Relevance | None = None
+    relevance = None if judged is None else judged.relevance
     conditions, suffice = build_conditions(scope) if counted else ((), False)
     # Results are counted by their codes. If these are the whole scope, the ranking that is counted is that of the page.
     coded = suffice and favoured is None and asked.min_score is None
@@ -624,6 +561,7 @@ def _proposed(
     depth = FIRST_BLOCK
     pending = 0
     considered: list[Candidate] = []
+    nearest: Sequence[Found] = ()
     if favoured is not None and favoured.units:
         # They form the first block, before the proposals of the index.
         scored = asked.rank_all(reader, units=list(favoured.units), limit=len(favoured.units)).candidates
@@ -654,16 +592,15 @@ def _proposed(
         rescored = rescore(proposed)
         if relevance is None and (kept := drop_unscored(rescored)):
             # by the first block that has any, so that it is the same for all pages
-            relevance = _judge(reader, asked, kept, ranking, judged)
-        block = _select(asked, rescored, ranking, relevance or "unknown", favoured, judged)
+            relevance = estimate_relevance(kept, ranking)
+            nearest = _list_nearest(reader, kept, allowed, relevance)
+        block = _select(asked, rescored, ranking, relevance or UNJUDGED, favoured, judged)
         counts.update(get_original(allowed[candidate.iri]) for candidate in block)
         left = wanted - len(found)
         ordered = reranking.apply(_ordered(reader, block, allowed, left), _is_first(favoured))
         found.extend(islice(_capped(ordered, per_document, taken), left))
         whole = ranking.exhaustive or (
-            favoured is None
-            and relevance is not None
-            and asked.is_ended(ranking, relevance if judged is None else judged.relevance)
+            favoured is None and relevance is not None and asked.is_ended(ranking, relevance)
         )
         done = whole or len(ranking.candidates) < depth
         if done or len(found) == wanted or depth >= DEEPEST:
@@ -678,20 +615,19 @@ def _proposed(
     elif not more and not done:
         completeness = "truncated"
     if relevance is None:
-        relevance = _judge(reader, asked, (), ranking, judged) if done else "unknown"
-    if judged is not None and done and not counts:
-        relevance = _judge_nothing(ranking)
+        relevance = estimate_relevance((), ranking) if done else UNJUDGED
     relevance = _with_mentions(relevance, asked, found)
     following = offset + limit if more else None
     degraded = _find_degraded(ranking, considered)
     part = Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome, degraded)
+    part = replace(part, nearest=() if found or offset else nearest)
     if coded and first is not None:
         if judged is None:
             results = asked.select_counted(first, relevance)
         else:
             results = asked.select_further_counted(first, judged.relevance, judged.units)
         part = replace(part, counted=Counted.cut(results.items(), counted, relevance, first.incomplete))
-    return part.with_ranking(asked, ranking, considered)
+    return part.with_ranking(ranking)
 
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:

@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler
 from pydantic.json_schema import SkipJsonSchema
 
 from kg.retrieval.notes import NoteText
-from kg.search.relevance import Relevance
 
 BYTES_PER_TOKEN: Final = 4
 LIST_TOKENS: Final = 2_000
@@ -255,11 +254,13 @@ Degraded = Literal["words", "store"]
 
 
 class Judged(Result):
-    """The results of a search, with the relevance of the best of them."""
+    """The results of a search, with the probability that the texts searched treat its subject."""
 
-    relevance: Relevance = Field(
-        "unknown",
-        description="none: nothing relevant was found; weak: related, an answer may be missing; unknown: not judged",
+    covers: float | None = Field(
+        None, description="Probability that the texts searched treat this subject; null: not known"
+    )
+    uncovered_reason: NoteText | None = Field(
+        None, description="Why covers is null", exclude_if=lambda value: value is None
     )
     reranked: bool | None = Field(None, description="Whether a reranker ordered the first results, if there is one")
     degraded: Degraded | None = Field(None, description="Ranked by words only, or by the words of the store only")
@@ -301,6 +302,11 @@ class SearchResult(Judged):
     """Passages, best first."""
 
     results: list[SearchHit]
+    nearest: list[SearchHit] = Field(
+        default_factory=list,
+        description="Without results: the nearest passages, probably not an answer",
+        exclude_if=operator.not_,
+    )
     facets: FacetCounts | None = Field(None, description="Counts of the results, with the argument facets")
 
 

@@ -24,7 +24,7 @@ from kg.vocabulary import BASE, KG, PREFIXES, RDF, curie
 _TYPE = RDF.type.value
 _MAX_HINTS = 20
 _SEARCH_PARTS = frozenset(
-    KG.iri + part for part in ("matches", "score", "rank", "limit", "mode", "must", "minScore", "relevance")
+    KG.iri + part for part in ("matches", "score", "rank", "limit", "mode", "must", "minScore", "covers")
 )
 """Properties that are valid in SERVICE kg:search only; no triple has them."""
 

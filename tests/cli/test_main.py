@@ -142,7 +142,7 @@ def test_the_answers_in_the_documentation_are_those_of_the_fixtures(data: Path) 
         for part in (hit["title"], hit["snippet"], hit["id"]):
             assert part in page
         assert f"   {origin['source']}, row {origin['row']}, sha256 {origin['sha256']}" in page
-        assert f"Relevance: {found['relevance']}." in page
+        assert f"Probability that the texts treat this subject: {found['covers']:.2f}." in page
         [score] = re.findall(rf"{re.escape(hit['title'])}  \(score (.*)\)", page)
         assert abs(float(score) - hit["score"]) < 0.01
     (triple,) = re.findall(r"^kg why --triple (.*)$", chapter, re.MULTILINE)

@@ -190,7 +190,7 @@ def test_the_research_pair_is_the_deep_research_contract(kg):
     tools, found, document = ask(kg, work, "/mcp/research")
     assert list(tools["search"].input_schema["properties"]) == ["query"]
     assert list(tools["fetch"].input_schema["properties"]) == ["id"]
-    assert set(found.structured_content) == {"results", "relevance"}
+    assert set(found.structured_content) == {"results", "uncovered_reason"}
     assert all(set(hit) == {"id", "title", "url"} and hit["url"] for hit in found.structured_content["results"])
     assert set(document.structured_content) == {"id", "title", "text", "url", "metadata"}
     for answer in (found, document):

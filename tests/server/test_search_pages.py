@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from html import unescape
-from types import SimpleNamespace
-from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import pytest
@@ -21,9 +19,10 @@ from starlette.testclient import TestClient
 from kg.errors import IndexUnavailableError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.filters import hint
-from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ranking
+from kg.retrieval.hybrid_search import Retrieved
 from kg.retrieval.notes import Note, select_for_people, word_for_people
 from kg.retrieval.results import SearchFilters, SearchResult
+from kg.retrieval.search_notes import describe_ranking
 from kg.server import pages, static
 from kg.server.mcp import ToolThreads
 from kg.server.pages.search import PARAMETERS, State, _to_cell
@@ -317,21 +316,18 @@ def test_the_only_chosen_value_of_a_facet_has_the_number_of_the_results(client: 
 
 def test_nothing_relevant_is_said_as_such(client: TestClient) -> None:
     text = markup(client, "/search?q=qzxvw+jjkkpp")
-    assert '<blockquote class="found"' not in text
+    assert '<blockquote class="found"' not in text.partition('<section class="nearest">')[0]
     assert "<mark>" not in text
     found = json.loads(client.get("/search?q=qzxvw+jjkkpp&format=json").text)
     assert (found["results"], found["facets"]["passages"]) == ([], 0)
 
 
 NOTHING = Retrieved([], "approximate", None, None)
-LOADED: Any = SimpleNamespace(store=SimpleNamespace(statistics=lambda: SimpleNamespace(graphs=1)))
 
 
 @pytest.mark.parametrize(
     "note",
     [
-        describe_nothing(LOADED, [], None),
-        describe_nothing(LOADED, [], 0.5),
         *describe_ranking(replace(NOTHING, degraded="store"), "passages"),
         *describe_ranking(replace(NOTHING, degraded="words"), "passages"),
         *describe_ranking(replace(NOTHING, pending=3), "passages"),

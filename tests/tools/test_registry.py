@@ -66,4 +66,4 @@ def test_wrong_arguments_are_named(kg, name, arguments, says):
 
 def test_what_is_absent_is_not_sent(kg):
     tool = next(tool for tool in TOOLS if tool.name == "search" and RESEARCH in tool.tags)
-    assert set(content_of(tool.call(kg, {"query": "solar"}))) == {"relevance", "results"}
+    assert set(content_of(tool.call(kg, {"query": "solar"}))) == {"uncovered_reason", "results"}

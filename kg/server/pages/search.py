@@ -79,10 +79,6 @@ TITLES: Final[Mapping[FacetName, str]] = {
     "concept": "Concept",
 }
 SORTS: Final = {"relevance": "Best match", "newest": "Newest first", "oldest": "Oldest first", "title": "By title"}
-RELEVANCE: Final = {
-    "weak": "These passages are related to the question. None clearly answers it.",
-    "unknown": "Whether these passages are relevant was not judged.",
-}
 _MEDIA_TYPES: Final[Mapping[CitationFormat, str]] = {
     "text": "text/plain",
     "markdown": "text/markdown",
@@ -199,8 +195,8 @@ def _search(kg: KnowledgeGraph, request: Request) -> Response:
     if form == "json":
         return _write_json({**content_of(found), "total": found.meta.total})
     evidence: dict[str, Evidence] = {}
-    if found.results:
-        read = ask(kg, fetch, ids=[hit.id for hit in found.results], limit=MOST_RESULTS)
+    if shown := [*found.results, *found.nearest]:
+        read = ask(kg, fetch, ids=[hit.id for hit in shown], limit=MOST_RESULTS)
         evidence = {each.id: each for each in read.result.evidence}
         queries = [*queries, *read.queries]
     if form == "csv":
@@ -266,7 +262,6 @@ def _context(
     notes = select_for_people(found.notes)
     places = load_places(Reader(kg))
     following = found.next_offset is not None and state.page < state.last_page
-    relevance = found.relevance if found.results and state.words else None
     return {
         "state": state,
         "searched": state.words,
@@ -274,11 +269,11 @@ def _context(
         "refused": None,
         "total": _describe_total(state, found),
         "pages": None if state.words or not found.meta.total else f"{ceil(found.meta.total / state.limit):,}",
-        "nothing": bool(state.words) and not found.results and found.relevance == "none",
-        "relevance": RELEVANCE.get(relevance or ""),
+        "covers": _describe_covers(found) if state.words else None,
         "warnings": notes if is_warning else [],
         "notes": [] if is_warning else notes,
         "hits": _show_all(found.results, evidence, state, places),
+        "nearest": _show_all(found.nearest, evidence, state, places),
         "first": (state.page - 1) * state.limit + 1,
         "facets": _list_facets(state, found.facets),
         "chosen": _list_chosen(state, found.facets),
@@ -303,6 +298,13 @@ def _context(
         "queries": list_queries(queries),
         "generation": found.meta.snapshot or kg.store.statistics().generation,
     }
+
+
+def _describe_covers(found: SearchResult) -> str:
+    """Describe whether the texts searched treat the subject of the query."""
+    if found.covers is None:
+        return f"Whether the texts treat this subject is not known. {found.uncovered_reason or ''}".rstrip()
+    return f"Probability that the texts treat this subject: {found.covers:.0%}"
 
 
 def _describe_total(state: State, found: SearchResult) -> str:

@@ -16,10 +16,11 @@ from kg.retrieval.asked import Asked
 from kg.retrieval.evidence import Unit, describe, load_units, origin_of, place_of
 from kg.retrieval.excerpts import PART_SNIPPET_CHARACTERS
 from kg.retrieval.filters import Scope
-from kg.retrieval.hybrid_search import Retrieved, describe_nothing, describe_ranking, retrieve
+from kg.retrieval.hybrid_search import retrieve
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_query
 from kg.retrieval.results import MOST_RESULTS, QUERY_CHARACTERS, Judged, Layout, Lean, Provenance, Query, clipped
+from kg.retrieval.search_notes import advise, describe_ranking
 from kg.search.parts import Part
 from kg.settings import Settings
 from kg.text import HEADING_SEPARATOR, quoted
@@ -86,6 +87,11 @@ class HybridResult(Judged):
     entities: list[FoundEntity]
     edges: list[FoundEdge]
     explanations: list[NoteText] = Field(description="Why each of the chunks was selected")
+    nearest: list[FoundChunk] = Field(
+        default_factory=list,
+        description="Without chunks: the nearest ones, probably not an answer",
+        exclude_if=lambda value: not value,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,7 @@ def hybrid_query(
 
     Use for questions to a team's documents. `rels` defaults to defines, depends_on, uses, cites. Returns chunks (id,
     doc_id, path, section, snippet, score, provenance), entities, edges (src, dst, rel, confidence, words), explanations
-    (one per chunk). relevance "none": nothing relevant found.
+    (one per chunk). covers (0-1): whether they treat the subject.
     Example: hybrid_query(q="how is a tide pump started", k=5, rels=["uses", "depends_on"]).
     Next: `fetch` the ids; `explain_entity` for an entity.
     """
@@ -165,17 +171,14 @@ def hybrid_query(
     expansion = expand(reader, words, hits, hops, relations, weights.graph, texts=not is_full)
     ranked = _rank(_score_all(reader, asked, hits, expansion), expansion, weights)[:k]
     result = _build(reader, words, ranked, expansion)
-    result.relevance, result.degraded, result.reranked = found.relevance, found.degraded, found.reranked
+    result.covers, result.uncovered_reason = found.relevance.covers, found.relevance.reason
+    result.degraded, result.reranked = found.degraded, found.reranked
     result.notes = [*sorted(expansion.notes), *describe_ranking(found, "texts")]
     if not result.chunks:
-        result.notes.append(_describe_empty(reader, found))
+        result.notes += advise(kg, asked, found, scope, "texts")
+        nearest = [_Ranked(each.iri, each.score, each.score, Path()) for each in found.nearest]
+        result.nearest = _build(reader, words, nearest, expansion).chunks
     return reader.finish(result, completeness="truncated" if expansion.notes else "approximate")
-
-
-def _describe_empty(reader: Reader, found: Retrieved) -> str:
-    if not reader.kg.store.statistics().graphs or (found.relevance == "none" and reader.kg.search.status().units):
-        return describe_nothing(reader.kg, (), 0)
-    return "No text of a file was found. `status` counts the files; `kg load files` or `ingest_docs` loads some."
 
 
 def _score_all(reader: Reader, asked: Asked, hits: Mapping[str, float], expansion: Expansion) -> Mapping[str, float]:

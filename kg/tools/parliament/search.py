@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -14,7 +14,8 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.asked import Asked
 from kg.retrieval.evidence import code_of, describe, load_units, origin_of
 from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, trim_to_words, window
-from kg.retrieval.hybrid_search import Found, best_of_each, describe_nothing, describe_ranking
+from kg.retrieval.filters import Scope
+from kg.retrieval.hybrid_search import Found, best_of_each
 from kg.retrieval.reader import Reader, bounded, clean_query, clean_words
 from kg.retrieval.results import (
     MOST_SKIPPED,
@@ -29,6 +30,7 @@ from kg.retrieval.results import (
     Query,
     find_places,
 )
+from kg.retrieval.search_notes import advise, describe_ranking
 from kg.retrieval.speech_records import (
     Span,
     Speech,
@@ -40,7 +42,6 @@ from kg.retrieval.speech_records import (
     load_texts,
     load_utterances,
 )
-from kg.search.relevance import is_measured
 from kg.tools.parliament.speech_filters import (
     ChamberName,
     DateFrom,
@@ -105,6 +106,11 @@ class SpeechSearchResults(Judged):
     """Speeches, best first."""
 
     results: list[SpeechSearchResult]
+    nearest: list[SpeechSearchResult] = Field(
+        default_factory=list,
+        description="Without results: the nearest speeches, probably not an answer",
+        exclude_if=lambda value: not value,
+    )
 
 
 def search_speeches(
@@ -142,38 +148,29 @@ def search_speeches(
     known, scope = list_known_speeches(reader, filters, scope)
     reader.start_selection()
     required = clean_words(must or ())
-    # The thresholds of relevance were measured on laws and encyclopedic claims. On speeches they would refuse 12 of 40
-    # questions over the fixtures, all of them sentences in other words than the speech, and 2 of 30 over a real day.
-    # No lower floor helps: the best cosines of such questions (median 0.40) overlap with those of claims about the
-    # climate (0.33). Keywords are never refused, nor is the length of the chunks the cause.
-    asked = Asked(words, required, min_score, refuses=False)
+    asked = Asked(words, required, min_score)
     found = best_of_each(reader, asked, scope, limit=top_k, offset=offset, wide=filters.none, known=known)
-    speeches = load_speeches(reader, [unit.document for unit in found.units])
-    results = _build_results(reader, found.units, speeches, words, neighbours)
+    speeches = load_speeches(reader, [unit.document for unit in found.units or found.nearest])
+    built = _build_results(reader, found.units or found.nearest, speeches, words, neighbours)
+    results, nearest = (built, []) if found.units else ([], built)
     if found.completeness == "truncated":
         notes.append("Too few of the speeches that the index proposed pass the filters. Narrow the query or filters.")
     elif offset and not results:
         notes.append(f"No results from offset {offset} on.")
-    elif found.relevance == "none" and not narrowed:
-        notes.append(describe_nothing(reader.kg, required, min_score))
     elif not results:
-        narrowed += ["must"] if required else []
-        wide = "Use other words. list_resources shows whether speeches are loaded."
-        notes.append("No speech found. " + (f"Widen the filters ({', '.join(narrowed)})." if narrowed else wide))
+
+        def widen(names: Collection[str]) -> Scope:
+            return speech_scope(Reader(kg), replace(filters, **dict.fromkeys(names)), quoted=True)[0]
+
+        notes += advise(kg, asked, found, scope, "speeches", narrowed, widen)
     notes += describe_ranking(found, "chunks")
-    unmeasured = sorted(
-        {each.language for each in speeches.values() if each.language and not is_measured(each.language)}
-    )
-    if unmeasured and found.degraded is None:
-        notes.append(
-            f"Language: {', '.join(unmeasured)}. The thresholds of relevance were measured for English only: how close "
-            "these speeches are to the query is not judged."
-        )
     return reader.finish(
         SpeechSearchResults(
             results=results,
             notes=notes,
-            relevance=found.relevance,
+            covers=found.relevance.covers,
+            uncovered_reason=found.relevance.reason,
+            nearest=nearest,
             reranked=found.reranked,
             degraded=found.degraded,
             places=find_places((each.document for each in found.units), (each.evidence.speech for each in results)),

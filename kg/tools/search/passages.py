@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
@@ -30,18 +30,15 @@ from kg.retrieval.evidence import (
 )
 from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
 from kg.retrieval.facets import MOST_COUNTED, PostFilter, count_results, count_scope, count_units
-from kg.retrieval.filters import compile_scope, resolve_concept_filter
+from kg.retrieval.filters import Scope, compile_scope, resolve_concept_filter
 from kg.retrieval.hybrid_search import (
     DEEPEST,
     Found,
-    Retrieved,
     begin_ranking,
-    describe_nothing,
-    describe_ranking,
     retrieve,
 )
 from kg.retrieval.listing import list_scope, sort_found
-from kg.retrieval.notes import Note, NoteText
+from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded_page, clean_query, clean_words, page_of
 from kg.retrieval.results import (
     FACETS,
@@ -61,6 +58,7 @@ from kg.retrieval.results import (
     SearchResult,
     find_places,
 )
+from kg.retrieval.search_notes import advise, describe_ranking
 from kg.retrieval.speech_records import is_speech, load_speech_text
 from kg.search.parts import Part, build_part_text, split_parts
 from kg.search.word_overlap import parse_question
@@ -84,6 +82,8 @@ PostFilters = Annotated[
 ]
 FacetNames = Annotated[list[FacetName], Field(max_length=len(FACETS), description="Count the results by these")]
 
+_UNSCOPED: Final = {"concept_qids", "max_passages_per_doc"}
+"""The filters that exclude no passage."""
 _BOTH_PLACES: Final = {"iso3", "place"}
 NAMES_ADDED: Final = 20
 """Maximum number of names of concepts that are added to a query."""
@@ -135,7 +135,8 @@ def search(
 
     Use when you need evidence on a topic. Narrow by `filters`: place (["BRA"], ["Utah"]), domain, language,
     corpus_type, family_slug, max_passages_per_doc; passages that mention concept_qids rank first. Each result: id,
-    title, url, snippet, score, provenance (graph, source file, sha256, row). relevance "none": nothing relevant found.
+    title, url, snippet, score, provenance (graph, source file, sha256, row). covers (0-1): whether the texts treat this
+    subject; nearest: probably not an answer.
     facets counts the results by domain, place, year etc.; post_filter lists those of a value. Without a query,
     all passages that pass the filters are counted, and listed with sort="newest", "oldest" or "title".
     A result takes about 800 characters: a small limit, then next_offset, saves tokens.
@@ -202,19 +203,17 @@ def search(
         compared = f"Only the {DEEPEST:,} passages nearest to the query were compared with it. Use more specific words."
         few = "Too few of the passages that the index proposed pass the filters. Narrow the query or filters."
         notes.append(compared if filters == SearchFilters() and post is None else few)
-    elif _is_refused(found, post) and filters == SearchFilters() and not offset:
-        notes.append(describe_nothing(reader.kg, required, min_score))
+    elif not hits and offset:
+        notes.append(f"No results from offset {offset} on. offset=0 returns the first ones, if there are any.")
+    elif not hits and post is not None and post.results.units:
+        notes.append("The results of the query do not pass post_filter. There are results without it.")
     elif not hits:
-        given = [filters, *([post_filter] if post_filter is not None else ())]
-        narrowed = [name for each in given for name in each.model_dump(exclude_defaults=True)]
-        narrowed += ["must"] if required else []
-        widen = f"Widen the filters ({', '.join(narrowed)})." if narrowed else "Use other words."
-        nothing = f"No passage found. {widen}"
-        notes.append(
-            f"No results from offset {offset} on. offset=0 returns the first ones, if there are any."
-            if offset
-            else Note(f"{nothing} list_resources and family_overview list the contents of the graph.", nothing)
-        )
+        narrowing = [name for name in filters.model_dump(exclude_defaults=True) if name not in _UNSCOPED]
+
+        def widen(names: Collection[str]) -> Scope:
+            return compile_scope(Reader(kg), SearchFilters(**filters.model_dump(exclude={*names})))[0]
+
+        notes += advise(kg, question, found, scope, "passages", narrowing, widen)
     notes += describe_ranking(found, "passages")
     counts = None
     if counting is not None:
@@ -227,7 +226,9 @@ def search(
             results=hits,
             facets=counts,
             notes=notes,
-            relevance=found.relevance,
+            covers=found.relevance.covers,
+            uncovered_reason=found.relevance.reason,
+            nearest=_build_hits(reader, found.nearest, asked, 0, score_parts=score_parts),
             reranked=found.reranked,
             degraded=found.degraded,
             places=find_places((each.iri for each in found.units), (hit.id for hit in hits)),
@@ -255,11 +256,6 @@ def _check_post_filter(filters: SearchFilters, post_filter: SearchFilters) -> No
                 raise InvalidInputError(
                     f"{one} in filters and {other} in post_filter are both filters by place. Give them in the same one."
                 )
-
-
-def _is_refused(found: Retrieved, post: PostFilter | None) -> bool:
-    """Whether nothing relevant was found, with a post filter also without it."""
-    return (found.relevance if post is None else post.results.relevance) == "none"
 
 
 def _require_query(**given: object) -> None:

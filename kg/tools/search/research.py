@@ -49,7 +49,7 @@ def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
     """Find passages of climate laws, speeches in parliament, municipal codes and files, by meaning and words.
 
     Use for evidence on a topic; name the country, law or speaker in the query. Each result: id, title, url.
-    relevance is "none" if nothing found is relevant.
+    covers (0-1): whether the texts treat the subject.
     Example: search(query="geothermal exploration licences in Djibouti").
     Next: `fetch` an id for the full text.
     """
@@ -58,7 +58,8 @@ def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
     return ResearchHits(
         results=hits,
         notes=found.notes,
-        relevance=found.relevance,
+        covers=found.covers,
+        uncovered_reason=found.uncovered_reason,
         reranked=found.reranked,
         degraded=found.degraded,
         meta=found.meta,

@@ -25,7 +25,7 @@ from kg.queries.text_check import find_clauses
 from kg.retrieval.asked import Asked
 from kg.retrieval.hybrid_search import FIRST_BLOCK, drop_unscored
 from kg.search.protocol import Candidate, Mode
-from kg.search.relevance import Relevance
+from kg.search.relevance import NOTHING, UNJUDGED, Relevance, estimate_relevance
 from kg.sparql import label_service
 from kg.sparql.guard import line_and_column
 from kg.sparql.lexer import Token
@@ -37,8 +37,8 @@ from kg.vocabulary import KG
 FORM: Final = 'SERVICE kg:search { ?unit kg:matches "words" ; kg:score ?score ; kg:limit 50 }'
 DEFAULT_HITS: Final = 50
 MAX_HITS: Final = 1_000
-_PARTS: Final = ("matches", "score", "rank", "limit", "mode", "must", "minScore", "relevance")
-_VARIABLES: Final = ("score", "rank", "relevance")
+_PARTS: Final = ("matches", "score", "rank", "limit", "mode", "must", "minScore", "covers")
+_VARIABLES: Final = ("score", "rank", "covers")
 _MODES: Final[tuple[Mode, ...]] = get_args(Mode)
 _DECIMALS: Final = 6
 
@@ -117,7 +117,7 @@ class _Search:
     mode: Mode = "hybrid"
     score: list[str] = field(default_factory=list)
     rank: list[str] = field(default_factory=list)
-    relevance: list[str] = field(default_factory=list)
+    covers: list[str] = field(default_factory=list)
     must: list[str] = field(default_factory=list)
     min_score: float | None = None
 
@@ -125,6 +125,7 @@ class _Search:
 def _to_values(kg: KnowledgeGraph, search: _Search) -> str:
     """Run `search` and write its hits as a VALUES block."""
     candidates, relevance = _find(kg, search)
+    covers = None if relevance.covers is None else Decimal(str(relevance.covers))
     rows: list[tuple[Bindable | None, ...]] = []
     for number, candidate in enumerate(candidates, 1):
         score = Decimal(str(round(_score(candidate, search.mode), _DECIMALS)))
@@ -133,17 +134,17 @@ def _to_values(kg: KnowledgeGraph, search: _Search) -> str:
                 NamedNode(candidate.iri),
                 *[score] * len(search.score),
                 *[number] * len(search.rank),
-                *[Literal(relevance)] * len(search.relevance),
+                *[covers] * len(search.covers),
             )
         )
-    names = " ".join(f"?{name}" for name in (search.unit, *search.score, *search.rank, *search.relevance))
+    names = " ".join(f"?{name}" for name in (search.unit, *search.score, *search.rank, *search.covers))
     return bind(f"VALUES ({names}) {{ $rows }}", rows=rows)
 
 
 def _find(kg: KnowledgeGraph, search: _Search) -> tuple[Sequence[Candidate], Relevance]:
     """Find the units of a clause, and the relevance of the answer. In mode bm25 every unit has one of the words."""
     if not search.words.strip() or not search.limit:
-        return (), "none"
+        return (), NOTHING
     asked = Asked(search.words, search.must, search.min_score)
     # The first ones decide about the relevance, so that it does not depend on the limit.
     limit = max(search.limit, FIRST_BLOCK)
@@ -151,8 +152,8 @@ def _find(kg: KnowledgeGraph, search: _Search) -> tuple[Sequence[Candidate], Rel
     kept = drop_unscored(ranking.candidates)
     if search.mode == "bm25":
         least = search.min_score or 0.0
-        return [each for each in kept if each.bm25 >= least][: search.limit], "unknown"
-    relevance = asked.judge(kg.search, kept, ranking)
+        return [each for each in kept if each.bm25 >= least][: search.limit], UNJUDGED
+    relevance = estimate_relevance(kept, ranking)
     return asked.select(kept, ranking, relevance)[: search.limit], relevance
 
 
@@ -185,9 +186,9 @@ class _Reader:
         if subject is None or "matches" not in self._said:
             self._fail(None, "kg:matches with a string is missing")
         self._search.unit = subject.text[1:]
-        named = [self._search.unit, *self._search.score, *self._search.rank, *self._search.relevance]
+        named = [self._search.unit, *self._search.score, *self._search.rank, *self._search.covers]
         if len(set(named)) < len(named):
-            self._fail(None, "unit, score, rank and relevance need different variables")
+            self._fail(None, "unit, score, rank and covers need different variables")
         return self._search
 
     def _properties(self) -> None:

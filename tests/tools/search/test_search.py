@@ -233,8 +233,7 @@ def test_a_value_that_arrived_after_the_values_were_kept_is_found(kg):
     )
     found = search(kg, "solar", SearchFilters(iso3=["isl"]))
     assert found.results == []
-    assert "Widen the filters (iso3)" in found.notes[0]
-    assert "list_resources" in found.notes[0]
+    assert any("without the filter iso3" in note for note in found.notes)
 
 
 def test_a_language_tag_that_arrived_after_the_tags_were_kept_is_covered(kg):
@@ -335,7 +334,7 @@ def test_odd_arguments_are_refused_with_what_would_be_valid(kg, arguments, says)
 
 @pytest.mark.parametrize("query", ["§ 12-3", "§ solar", "12", "水", "ق"])
 def test_a_query_with_a_letter_or_digit_is_searched(kg, query):
-    assert search(kg, query, limit=1).relevance is not None
+    assert search(kg, query, limit=1).meta
 
 
 def test_the_scope_is_compiled_without_asking_the_store():

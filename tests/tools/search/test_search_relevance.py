@@ -15,7 +15,7 @@ from kg.retrieval.asked import Asked
 from kg.retrieval.results import SearchFilters
 from kg.search.protocol import Candidate, Mode, Ranking
 from kg.search.ranking import COSINE_WEIGHT, PAIR_WEIGHT, POOL
-from kg.search.relevance import CALIBRATIONS
+from kg.search.relevance import CALIBRATIONS, NOTHING, UNJUDGED, Relevance
 from kg.store.protocol import Rows
 from kg.tools.search import research
 from kg.tools.search.passages import search
@@ -24,12 +24,17 @@ from tests.tools.made_up import Passages, WordIndex
 
 [(MODEL, LIMITS)] = CALIBRATIONS.items()
 NONSENSE = "qwxyz asdfgh zzzz"
+FOUND = Relevance(0.9)
+
+
+def is_small(covers: float | None) -> bool:
+    return covers is not None and covers < LIMITS.same.floor
 
 
 class Calibrated(WordIndex):
     """An index whose cosine is high for passages with a word of the query, as a calibrated model would have it."""
 
-    cosines = (LIMITS.cut + 0.01, LIMITS.floor + 0.1)
+    cosines = (LIMITS.cut - 0.1, 0.8)
     pending = 0
     incomplete: str | None = None
 
@@ -69,10 +74,12 @@ def rows(kg: KnowledgeGraph, clause: str) -> list[dict[str, str]]:
 
 def test_nonsense_finds_nothing_and_says_so(calibrated: KnowledgeGraph) -> None:
     found = search(calibrated, NONSENSE, limit=50)
-    assert (found.results, found.relevance, found.next_offset) == ([], "none", None)
+    assert (found.results, found.next_offset, len(found.nearest)) == ([], None, 3)
+    assert is_small(found.covers)
     assert found.notes
-    assert research.search(calibrated, NONSENSE).relevance == "none"
+    assert is_small(research.search(calibrated, NONSENSE).covers)
     assert search(calibrated, NONSENSE, SearchFilters(iso3=["DJI"])).results == []
+    assert search(calibrated, NONSENSE, offset=3).nearest == []
 
 
 def test_no_more_is_ranked_than_can_be_a_result(monkeypatch: pytest.MonkeyPatch, calibrated: KnowledgeGraph) -> None:
@@ -87,7 +94,7 @@ def test_no_more_is_ranked_than_can_be_a_result(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(Calibrated, "rank", note)
     found = search(calibrated, NONSENSE)
-    assert (found.results, found.relevance, found.meta.completeness, found.meta.total) == ([], "none", "complete", 0)
+    assert (found.results, found.meta.completeness, found.meta.total) == ([], "complete", 0)
     assert max(limits) == 2
 
 
@@ -98,25 +105,26 @@ def test_a_ranking_ends_where_scores_are_too_low_to_be_near() -> None:
         Ranking([Candidate(f"urn:{n}", score, 0.0, LIMITS.cut) for n in range(POOL + 1)], False, MODEL)
         for score in (least, least - 0.001)
     )
-    assert not asked.is_ended(near, "weak")
-    assert asked.is_ended(far, "weak")
-    assert not asked.is_ended(replace(far, candidates=far.candidates[:POOL]), "weak")
-    assert not asked.is_ended(replace(far, pending=1), "weak")
-    assert not asked.is_ended(replace(far, model=None), "weak")
-    assert not asked.is_ended(far, "unknown")
-    assert not replace(asked, min_score=0.0).is_ended(far, "none")
+    assert not asked.is_ended(near, FOUND)
+    assert asked.is_ended(far, FOUND)
+    assert not asked.is_ended(replace(far, candidates=far.candidates[:POOL]), FOUND)
+    assert not asked.is_ended(replace(far, pending=1), FOUND)
+    assert not asked.is_ended(replace(far, model=None), FOUND)
+    assert not asked.is_ended(far, UNJUDGED)
+    assert not replace(asked, min_score=0.0).is_ended(far, NOTHING)
 
 
 def test_a_question_with_an_answer_is_answered(calibrated: KnowledgeGraph) -> None:
     found = search(calibrated, "solar", limit=5)
-    assert (len(found.results), found.relevance) == (5, "weak")
     second = search(calibrated, "solar", limit=5, offset=5)
-    assert second.relevance == "weak"
+    assert (len(found.results), found.nearest, second.covers) == (5, [], found.covers)
+    assert (found.covers or 0) > 0.9
 
 
 def test_a_minimum_score_lists_what_is_not_relevant_too(calibrated: KnowledgeGraph) -> None:
     found = search(calibrated, NONSENSE, limit=5, min_score=0)
-    assert (len(found.results), found.relevance) == (5, "none")
+    assert (len(found.results), found.nearest) == (5, [])
+    assert is_small(found.covers)
     assert search(calibrated, NONSENSE, limit=5, min_score=0.9).results == []
     scores = [hit.score for hit in search(calibrated, "solar tariff", limit=100, min_score=0.5).results]
     assert scores
@@ -129,66 +137,46 @@ def test_required_words_are_in_every_result(calibrated: KnowledgeGraph, made: Pa
     assert found.results
     assert all("tariff" in text[hit.id] for hit in found.results)
     nothing = search(calibrated, "solar", must=["zeppelin"])
-    assert (nothing.results, nothing.relevance) == ([], "none")
+    assert (nothing.results, nothing.covers) == ([], 0)
     with pytest.raises(InvalidInputError):
         search(calibrated, "solar", must=[" "])
 
 
-def test_while_vectors_are_pending_all_are_listed_as_unknown(calibrated: KnowledgeGraph) -> None:
+def test_while_vectors_are_pending_all_are_listed_as_not_judged(calibrated: KnowledgeGraph) -> None:
     assert isinstance(calibrated.search, Calibrated)
     calibrated.search.pending = 1
     found = search(calibrated, NONSENSE, limit=5)
-    assert (len(found.results), found.relevance) == (5, "unknown")
+    assert (len(found.results), found.covers) == (5, None)
+    assert found.uncovered_reason
 
 
 def test_an_answer_that_lacks_texts_is_never_without_relevant_ones(calibrated: KnowledgeGraph) -> None:
     assert isinstance(calibrated.search, Calibrated)
-    assert search(calibrated, NONSENSE, limit=5).relevance == "none"
+    assert search(calibrated, NONSENSE, limit=5).results == []
     calibrated.search.incomplete = "2 shard(s) did not answer."
     found = search(calibrated, NONSENSE, limit=5)
-    assert (found.relevance, found.meta.completeness) == ("unknown", "approximate")
+    assert (found.covers, len(found.results), found.meta.completeness) == (None, 5, "approximate")
     assert any("2 shard(s) did not answer." in note for note in found.notes)
-
-
-def test_a_name_that_the_texts_there_lack_refuses_no_answer_that_lacks_texts(calibrated: KnowledgeGraph) -> None:
-    near = Candidate("urn:a", 0.5, 0.0, LIMITS.floor)
-    asked = Asked("the mining permit of Qwxyz")
-    complete = Ranking([near], True, MODEL)
-    assert asked.judge(calibrated.search, [near], complete) == "none"
-    assert asked.judge(calibrated.search, [near], replace(complete, incomplete="a shard did not answer")) == "weak"
-    assert asked.assess([], replace(complete, incomplete="a shard did not answer")) == "unknown"
-
-
-def test_texts_that_were_not_measured_are_refused_only_without_a_word_of_the_query() -> None:
-    far = Candidate("urn:a", 0.1, 0.0, LIMITS.cut - 0.1)
-    ranking = Ranking([far], True, MODEL)
-    asked = Asked(NONSENSE, refuses=False)
-    assert (asked.assess([far], ranking), asked.select([far], ranking, "none")) == ("none", [])
-    worded = replace(far, words=0.1)
-    assert asked.assess([far, worded], ranking) == "unknown"
-    assert asked.select([far, worded], ranking, "unknown") == [far, worded]
-    assert asked.assess([replace(far, cosine=LIMITS.floor)], ranking) == "weak"
-    assert Asked(NONSENSE).assess([far, worded], ranking) == "none"
 
 
 def test_a_clause_finds_nothing_for_nonsense(calibrated: KnowledgeGraph) -> None:
     assert rows(calibrated, f'?unit kg:matches "{NONSENSE}" ; kg:limit 500') == []
-    forced = rows(calibrated, f'?unit kg:matches "{NONSENSE}" ; kg:limit 20 ; kg:minScore 0 ; kg:relevance ?how')
-    assert {row["how"] for row in forced} == {"none"}
+    forced = rows(calibrated, f'?unit kg:matches "{NONSENSE}" ; kg:limit 20 ; kg:minScore 0 ; kg:covers ?how')
+    assert all(is_small(float(row["how"])) for row in forced)
     assert len(forced) == 20
 
 
-def test_a_clause_takes_required_words_and_states_the_relevance(calibrated: KnowledgeGraph, made: Passages) -> None:
+def test_a_clause_takes_required_words_and_states_what_is_covered(calibrated: KnowledgeGraph, made: Passages) -> None:
     text = {passage.iri: passage.text.casefold() for passage in made}
-    found = rows(calibrated, '?unit kg:matches "solar" ; kg:must "tariff" ; kg:relevance ?how ; kg:limit 50')
+    found = rows(calibrated, '?unit kg:matches "solar" ; kg:must "tariff" ; kg:covers ?how ; kg:limit 50')
     assert found
-    assert all("tariff" in text[row["unit"]] and row["how"] == "weak" for row in found)
+    assert all("tariff" in text[row["unit"]] and float(row["how"]) > 0.9 for row in found)
     both = rows(calibrated, '?unit kg:matches "solar" ; kg:must "tariff" ; kg:must "zeppelin"')
     assert both == []
 
 
 @pytest.mark.parametrize(
-    "part", ["kg:must ?word", 'kg:must " "', 'kg:minScore "high"', "kg:minScore -1", 'kg:relevance "strong"']
+    "part", ["kg:must ?word", 'kg:must " "', 'kg:minScore "high"', "kg:minScore -1", "kg:covers 0.5"]
 )
 def test_an_invalid_part_of_a_clause_is_an_error(kg: KnowledgeGraph, part: str) -> None:
     with pytest.raises(InvalidInputError):
