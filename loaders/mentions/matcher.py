@@ -14,9 +14,10 @@ from typing import Final, NamedTuple
 from ahocorasick_rs import AhoCorasick
 
 from kg.errors import InvalidInputError
-from kg.words import AGREEING, AND, IRREGULAR, LINKS
+from kg.words import AGREEING, AND, CLITICS, IRREGULAR, LINKS, Unjoined, unjoin
 from loaders.mentions.label_variants import (
     AMPERSAND,
+    MAX_TOKENS,
     Kind,
     Label,
     build_patterns,
@@ -44,6 +45,10 @@ _LAST: Final = 0x10FFFF
 _CACHED_TOKENS: Final = 300_000
 _COMPARED: Final = 100
 """Maximum characters of the beginnings of words that are compared: all beginnings of a long word take its square."""
+_SHORTEST: Final = 3
+"""Minimum letters of a word after a clitic."""
+_SHORTEST_ALONE: Final = 5
+"""Minimum letters of a name of one word after a clitic that may be a part of it."""
 _DENYING: Final = frozenset({"non", "anti"})
 """Prefixes that negate a name after a hyphen: ``non-renewable``."""
 
@@ -143,6 +148,8 @@ def words_of(text: str) -> Iterator[str]:
             yield from AND.values()
         else:
             yield word
+            if not word.isascii():
+                yield from (each.word for language in CLITICS for each in unjoin(word, language))
     for start, end in find_compounds(text):
         yield fold(join_compound(text[start:end]))
 
@@ -221,11 +228,69 @@ class _Vocabulary(dict[str, str]):
         return character
 
 
+class _Reading(NamedTuple):
+    """A token without its clitics: the character that encodes it, its offset in the token, its letters.
+
+    `is_name` is whether it may be a name alone.
+    """
+
+    character: str
+    start: int
+    letters: int
+    is_name: bool
+
+
+class _Readings(dict[str, Sequence[_Reading]]):
+    """Maps tokens, as in the text, to what they may be without clitics, if some name contains it.
+
+    Letters of a word may look like clitics: ``بطاقة`` is a card, and also "with energy". So a name of one word has at
+    least five letters after them, and no name has the word with them. After an article of two letters, three letters
+    are enough.
+    """
+
+    def __init__(self, language: str, vocabulary: _Vocabulary) -> None:
+        super().__init__()
+        self._language: Final = language
+        self._vocabulary: Final = vocabulary
+        [self._article] = CLITICS[language][-1]
+
+    def __missing__(self, token: str) -> Sequence[_Reading]:
+        if len(self) >= _CACHED_TOKENS:
+            self.clear()
+        folded = fold(token)
+        found = [
+            _Reading(self._vocabulary[each.word], start, len(each.word), self._may_be_name(folded, each))
+            for each in unjoin(folded, self._language)
+            if self._vocabulary.knows(each.word) and (start := _find_offset(token, each.length)) is not None
+        ]
+        self[token] = found
+        return found
+
+    def get_bare(self, token: str) -> str:
+        """Return the character of a token without its article, of the token itself if no name contains that."""
+        word = fold(token).removeprefix(self._article)
+        return self._vocabulary[word if self._vocabulary.knows(word) else token]
+
+    def _may_be_name(self, token: str, found: Unjoined) -> bool:
+        if found.word[0].isascii():
+            return True
+        if len(self._article) > 1 and (found.has_article or found.word.startswith(self._article)):
+            return len(found.word.removeprefix(self._article)) >= _SHORTEST
+        return len(found.word) >= _SHORTEST_ALONE and not self._vocabulary.knows(token)
+
+
+def _find_offset(token: str, length: int) -> int | None:
+    """Find where a token continues after the letters that are the first `length` of its folded form."""
+    sizes = [len(fold(token[:end])) for end in range(1, len(token) + 1)]
+    return next((end for end, size in enumerate(sizes, 1) if size == length and sizes[end : end + 1] != [length]), None)
+
+
 class _Automaton:
     """The automaton for the names of one language and those without a language."""
 
     def __init__(self, labels: Sequence[Label], language: str) -> None:
         self._vocabulary: Final = _Vocabulary(language)
+        self._readings: Final = _Readings(language, self._vocabulary) if language in CLITICS else None
         self._entries: Final[list[list[_Entry]]] = []
         numbers: dict[str, int] = {}
         learn = self._vocabulary.learn
@@ -248,7 +313,36 @@ class _Automaton:
         if known:
             spans, verbatim = _join_compounds(text, known)
             found += [match for match in self._read(text, verbatim, spans) if match not in found]
+        if self._readings is not None and not text.isascii():
+            found += [match for match in self._read_unjoined(text, self._readings) if match not in found]
         return found
+
+    def _read_unjoined(self, text: str, readings: _Readings) -> Iterator[Match]:
+        """Yield the names whose first word has clitics before it, or whose other words have an article."""
+        if self._automaton is None:
+            return
+        verbatim = tokenize(text)
+        joined = "".join(map(self._vocabulary.__getitem__, verbatim))
+        bare = "".join(map(readings.get_bare, verbatim))
+        spans = token_spans(text, verbatim, len(verbatim))
+        for first, token in enumerate(verbatim):
+            rest = slice(first + 1, first + MAX_TOKENS)
+            for character, start, letters, is_name in (*readings[token], _Reading(joined[first], 0, len(token), False)):
+                if character == _UNKNOWN:
+                    continue
+                for following in dict.fromkeys((joined[rest], bare[rest])):
+                    for number, begin, end in self._automaton.find_matches_as_indexes(
+                        character + following, overlapping=True
+                    ):
+                        if begin == 0 and (is_name if end == 1 else letters >= _SHORTEST):
+                            words = [token[start:], *verbatim[first + 1 : first + end]]
+                            place = trim(text, spans[first][0] + start, spans[first + end - 1][1])
+                            yield from self._build_matches(number, words, place, text)
+
+    def _build_matches(self, number: int, words: Sequence[str], place: Span, text: str) -> Iterator[Match]:
+        for concept, kind, exact in self._entries[number]:
+            if exact is None or _has_required_case(words, exact, text):
+                yield Match(*place, concept, kind)
 
     def _read(self, text: str, verbatim: Sequence[str], spans: Sequence[Span] | None) -> list[Match]:
         found: list[Match] = []
@@ -264,10 +358,8 @@ class _Automaton:
         for number, first, end in hits:
             if first and fold(verbatim[first - 1]) in _DENYING and not text[spans[first - 1][1]].isspace():
                 continue
-            for concept, kind, exact in self._entries[number]:
-                if exact is None or _has_required_case(verbatim[first:end], exact, text):
-                    place = spans[first][0], spans[end - 1][1]
-                    found.append(Match(*(place if plain else trim(text, *place)), concept, kind))
+            place = spans[first][0], spans[end - 1][1]
+            found += self._build_matches(number, verbatim[first:end], place if plain else trim(text, *place), text)
         return found
 
 

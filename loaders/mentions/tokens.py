@@ -16,8 +16,14 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
-_IGNORED: Final = "\u00ad\u034f\u061c\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff"
+_IGNORED: Final = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 """Soft hyphen, joiners, direction marks and variation selectors: ignored within words."""
+_POINTS: Final = re.compile(
+    "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed]"
+)
+"""Vowel signs of Arabic and Hebrew, and tatweel: few texts write them."""
+_ALEFS: Final = str.maketrans("أإآٱ", "اااا")
+"""Forms of the alef, which many texts write without its sign."""
 _APOSTROPHES: Final = "'`\u00b4\u02bc\u2018\u2019\u201b\u2032\uff07"
 _HYPHENS: Final = "\\-\u2010\u2011"
 _JOINING: Final = _HYPHENS + "\u2012\u2013\u2212\ufe63\uff0d"
@@ -67,7 +73,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.P
     )
     compound = re.compile(
         f"(?<![{letters}]){word}+(?:(?:[{_HYPHENS}]\\s*+|(?<=\u00ad)\\s++){word}+)+"
-        f"|(?<![{letters}])(?:[{letters}]\\.){{2,}}[{letters}]?(?![{letters}])"
+        f"|(?<![{letters}])(?:(?![{_IGNORED}])[{letters}]\\.){{2,}}[{letters}]?(?![{letters}])"
     )
     joint = re.compile(f"[{_HYPHENS}]\\s*[{letters}]|\u00ad\\s|\\.[{letters}]\\.")
     return token, compound, joint, re.compile(f"(?:[{_IGNORED}]++[\\s{_HYPHENS}]*+)++")
@@ -150,10 +156,11 @@ def normalize(token: str) -> str:
 
 
 def fold(token: str) -> str:
-    """Return the form of a token for comparison, independent of case, ligatures and composition."""
+    """Return the form of a token for comparison, independent of case, ligatures, composition and vowel signs."""
     if token.isascii():
         return token.lower()
-    return unicodedata.normalize("NFKC", normalize(token).casefold())
+    folded = unicodedata.normalize("NFKC", normalize(token).casefold())
+    return _POINTS.sub("", folded).translate(_ALEFS) if folded >= "\u0590" else folded
 
 
 class DisjointSpans:

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from loaders.mentions.graph_words import filter_of, may_have
 from loaders.mentions.label_variants import Kind, Label, build_patterns, fold_token
 from loaders.mentions.matcher import Match, Matcher, filter_possible
-from loaders.mentions.tokens import find_compounds, join_compound, tokenize
+from loaders.mentions.tokens import find_compounds, fold, join_compound, tokenize
 
 
 def label(text: str, kind: Kind = "label", language: str | None = "en", concept: str | None = None) -> Label:
@@ -229,6 +230,7 @@ PIECES = (
 
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
 @example("bio-\nfuels s")
+@example("\u200b.U.S.solar energy")
 @example("\u200b-\nsolar energy-\n\u200b")
 def test_the_words_at_the_offsets_are_a_spelling_of_the_name(text: str) -> None:
     matcher = Matcher(label(name) for name in NAMES)
@@ -282,3 +284,73 @@ def test_names_that_cannot_stand_in_a_text_are_left_out() -> None:
 def test_marks_that_mean_nothing_are_no_part_of_what_is_found() -> None:
     [match] = Matcher([label("flood")]).find("\u200b\u2060flood\u200b plains", ["en"])
     assert (match.start, match.end) == (2, 7)
+
+
+ARABIC = ("طاقة", "الطاقة المتجددة", "تغير المناخ", "المناخ", "انبعاثات", "غازات دفيئة", "حرية", "سائل", "ريح")
+HEBREW = ("אקלים", "שינוי אקלים", "אנרגיה מתחדשת", "פליטות", "גירה")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("والمناخ", ["المناخ"]),
+        ("فالمناخ وبالمناخ", ["المناخ", "المناخ"]),
+        ("للمناخ وللمناخ", ["مناخ", "مناخ"]),  # the article is one letter of two here
+        ("لتغير المناخ وبتغير المناخ", ["تغير المناخ", "تغير المناخ"]),
+        ("كالطاقة المتجددة", ["الطاقة المتجددة"]),
+        ("للطاقة المتجددة", ["طاقة المتجددة"]),
+        ("بالانبعاثات وانبعاثات", ["انبعاثات", "انبعاثات"]),
+        ("الغازات الدفيئة وغازات الدفيئة", ["غازات الدفيئة", "غازات الدفيئة"]),
+        ("وَالمُنَاخِ والمنـــاخ", ["المُنَاخِ", "المنـــاخ"]),
+        ("والم\u200cناخ وال\u00adمناخ \u202bوالمناخ\u202c", ["الم\u200cناخ", "ال\u00adمناخ", "المناخ"]),
+        ("إنبعاثات", ["إنبعاثات"]),
+        ("بطاقة وسائل بحرية وريح", []),  # a card, means, marine; a short name after a conjunction
+        ("بترول الماء", []),
+    ],
+)
+def test_an_arabic_name_is_found_after_clitics_and_its_span_is_without_them(text: str, expected: list[str]) -> None:
+    names = [label(name, language="ar") for name in ARABIC]
+    longest = [match for match in Matcher(names).find(text, ["ar"]) if match.within is None]
+    assert [text[match.start : match.end] for match in longest] == expected
+    assert Matcher(filter_possible(names, [text])).find(text, ["ar"]) == Matcher(names).find(text, ["ar"])
+    assert all(may_have(filter_of([text]), [list(map(fold, tokenize(match.concept)))]) for match in longest)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("לאקלים ובאקלים, מהאקלים ושהאקלים", ["אקלים"] * 4),
+        ("ולשינוי האקלים", ["שינוי האקלים"]),
+        ("האנרגיה המתחדשת באנרגיה מתחדשת", ["אנרגיה המתחדשת", "אנרגיה מתחדשת"]),
+        ("הַפְּלִיטוֹת", ["פְּלִיטוֹת"]),
+        ("הגירה", []),  # immigration
+    ],
+)
+def test_a_hebrew_name_is_found_after_clitics_and_its_span_is_without_them(text: str, expected: list[str]) -> None:
+    names = [label(name, language="he") for name in HEBREW]
+    longest = [match for match in Matcher(names).find(text, ["he"]) if match.within is None]
+    assert [text[match.start : match.end] for match in longest] == expected
+
+
+def test_clitics_are_removed_in_texts_of_their_language_alone_and_not_from_a_known_word() -> None:
+    assert found("والمناخ", label("المناخ", language="ar"), languages=("fa",)) == []
+    names = (label("لمعات ضوء", language="ar"), label("معات", language="ar"), label("كهرباء", language="ar"))
+    assert found("لمعات", *names, languages=("ar",)) == []
+    assert found("وكهرباء", *names, languages=("ar",)) == ["كهرباء"]
+    assert found("والـCO2", label("CO2", language="ar"), languages=("ar",)) == ["CO2"]
+    assert found("والـco2", label("CO2", language="ar"), languages=("ar",)) == []
+
+
+@given(
+    st.sampled_from(ARABIC[1:4]),
+    st.sampled_from(["", "و", "ف", "ب", "ك", "وب", "فك"]),
+    st.lists(st.sampled_from("\u0640\u064e\u0651\u200c\u00ad\u2067"), min_size=60, max_size=60),
+)
+def test_marks_within_a_name_and_its_clitics_do_not_hide_it(name: str, clitics: str, marks: list[str]) -> None:
+    rest = iter(marks)
+    marked = "".join(char if char == " " else char + next(rest) for char in name)
+    before = "".join(char + next(rest) for char in clitics)
+    text = f"قال {before}{marked} هنا"
+    [match] = [each for each in Matcher([label(name, language="ar")]).find(text, ["ar"]) if each.within is None]
+    assert fold(text[match.start : match.end].replace(" ", "")) == fold(name.replace(" ", ""))
+    assert match.start >= text.index(before) + len(clitics)
