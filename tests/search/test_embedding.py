@@ -161,7 +161,8 @@ def test_a_text_that_just_fits_is_one_window(embedder: LocalEmbedder, tokenizer:
 @example("\ufdfa" * 9)
 @example("İİ ﬃ ① ǆ 각 漢字")
 def test_a_text_has_no_more_tokens_than_bytes(any_tokenizer: Tokenizer, text: str) -> None:
-    assert len(any_tokenizer.encode(text, add_special_tokens=False).ids) <= count_tokens_at_most(text)
+    [tokens] = any_tokenizer.encode_batch([text], add_special_tokens=False)
+    assert len(tokens) <= count_tokens_at_most(text)
 
 
 def test_a_short_query_loads_no_second_tokenizer(embedder: LocalEmbedder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,7 +198,7 @@ def test_threads_share_an_embedder(embedder: LocalEmbedder) -> None:
 
 @hypothesis_settings(max_examples=dear(60))
 @given(
-    text=st.text(st.sampled_from("ab é1.,\n 能\x00İ한 "), max_size=400) | st.text(max_size=200),
+    text=st.text(st.sampled_from("ab é1.,\n 能\x00İ한\u00ad "), max_size=400) | st.text(max_size=200),
     size=st.integers(4, 39) | st.just(254),
     piece=st.integers(1, 60),
 )
