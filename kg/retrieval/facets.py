@@ -43,6 +43,7 @@ from kg.retrieval.reader import Reader, iri_of, read_counts
 from kg.retrieval.results import FacetCounts, FacetName, FacetValue, SearchFilters
 from kg.search.protocol import Codes, Conditions, get_original
 from kg.search.relevance import NOTHING, estimate_relevance
+from kg.search.word_overlap import parse_question
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, batched, term_text
 from kg.vocabulary import iri_prefix
@@ -172,6 +173,8 @@ def count_results(
     else:
         counted = count_units(reader, asked, scope, MOST_COUNTED, None if post is None else post.kept)
     counts = _count_units(reader, names, counted.units, counted.more)
+    counts.by = "words" if asked.must else "similar"
+    counts.with_words = _count_having(reader, asked, scope)
     if post is None:
         return counts
     if post.results.more:  # with a further value, others are among the first, in which words are compared
@@ -191,6 +194,19 @@ def count_results(
                 each.model_copy(update=of_list) if [each.value] == chosen else each for each in values
             ]
     return counts
+
+
+def _count_having(reader: Reader, asked: Asked, scope: Scope) -> int | None:
+    """Count the units in `scope` that have all words of the query, at most `MOST_COUNTED`.
+
+    None without such words, and for a scope that the index has no codes for.
+    """
+    conditions, whole = build_conditions(scope)
+    words = [asked.own_words, *asked.must]
+    if not whole or not parse_question(asked.own_words).words:
+        return None
+    required = Asked(asked.own_words, words)
+    return len(required.rank(reader.kg.search, limit=1, mode="bm25", codes=conditions, counted=MOST_COUNTED).counted)
 
 
 def count_units(reader: Reader, asked: Asked, scope: Scope, most: int, judged: Counted | None = None) -> Counted:

@@ -273,6 +273,9 @@ FACETS: Final[tuple[FacetName, ...]] = (
 )  # fmt: skip
 
 
+CountedBy = Literal["filters", "words", "similar"]
+
+
 class FacetValue(BaseModel):
     """A value with the numbers of passages and documents that have it."""
 
@@ -291,6 +294,16 @@ class FacetCounts(BaseModel):
     passages: int
     documents: int | None = Field(None, description="Absent if they were not counted; translations count once")
     more: bool = Field(False, description="Whether there are more results than were counted")
+    by: CountedBy = Field(
+        "filters",
+        description="Which passages are counted. filters: all that pass them; words: results with the words in must; "
+        "similar: results near the query, which need not have its words",
+    )
+    with_words: int | None = Field(
+        None,
+        description="How many passages have all words of the query, in any form; 1,000 means at least so many",
+        exclude_if=lambda value: value is None,
+    )
     values: dict[FacetName, list[FacetValue]] = Field(
         default_factory=dict,
         description="With a query, each number is that listed with this value in post_filter. The numbers of a facet "

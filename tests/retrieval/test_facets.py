@@ -160,12 +160,29 @@ def test_a_query_without_a_visible_character_is_refused(joined: KnowledgeGraph, 
         search(joined, query)
 
 
+def test_counts_state_what_is_counted(joined: KnowledgeGraph) -> None:
+    by_meaning = search(joined, "flood insurance", limit=1, facets=["domain"]).facets
+    by_words = search(joined, "flood insurance", limit=1, must=["flood"], facets=["domain"]).facets
+    plain = search(joined, facets=["domain"]).facets
+    assert by_meaning is not None
+    assert by_words is not None
+    assert plain is not None
+    assert (by_meaning.by, by_words.by, plain.by) == ("similar", "words", "filters")
+    alone = search(joined, "flood", limit=1, facets=["domain"]).facets
+    assert alone is not None
+    assert alone.with_words is not None
+    having = [hit for hit in search(joined, "flood", limit=200).results if "flood" in hit.snippet.casefold()]
+    assert 0 < len(having) <= alone.with_words <= alone.passages
+    assert plain.with_words is None
+
+
 def test_a_post_filter_takes_one_more_ranking(joined: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     rank = type(joined.search).rank
 
     def count(index: SearchIndex, *given: Any, **named: Any) -> Ranking:
-        asked.append(named.get("codes"))
+        if named.get("mode") != "bm25":  # the passages with all words are counted by words alone
+            asked.append(named.get("codes"))
         ranking: Ranking = rank(index, *given, **named)  # type: ignore[arg-type]
         return ranking
 

@@ -27,6 +27,7 @@ from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.citation_formats import NAMES, CitationFormat, cite, count_page, format_citation
 from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, find_words, trim_to_words, window
+from kg.retrieval.facets import MOST_COUNTED
 from kg.retrieval.notes import select_for_people, word_for_people
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
@@ -317,8 +318,12 @@ def _describe_total(state: State, found: SearchResult) -> str:
         return f"{found.meta.total:,} passages"
     if not number:
         return ""
-    passages = count_of(number, "passage", plus)
-    return passages if counts.documents is None else f"{passages} in {count_of(counts.documents, 'document', plus)}"
+    passages = count_of(number, "similar passage" if counts.by == "similar" else "passage", plus)
+    if counts.documents is not None:
+        passages += f" in {count_of(counts.documents, 'document', plus)}"
+    if counts.with_words is not None:
+        passages += f", {counts.with_words:,}{'+' * (counts.with_words >= MOST_COUNTED)} with all words"
+    return passages
 
 
 def count_of(number: int, noun: str, plus: str = "") -> str:
