@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
+from collections.abc import Container
 from typing import Final
 
-from kg.words import UNSPACED, is_stop_word, stem
+from kg.search import tokenization
+from kg.search.tokenization import split_query
+from kg.search.word_overlap import to_stem
+from kg.words import UNSPACED, is_stop_word
 
 SNIPPET_CHARACTERS: Final = 240
 """Maximum characters of a result of `search`."""
@@ -16,8 +19,6 @@ WINDOW_CHARACTERS: Final = 400
 """Maximum characters of a passage in a list: a window around what matched."""
 EXCERPT_CHARACTERS: Final = 500
 """Maximum characters of the excerpt of a speech."""
-STEM: Final = 6
-"""Characters: more than usual, since an excerpt shows which words matched."""
 CONSIDERED: Final = 400
 """Maximum number of matching words that are compared."""
 
@@ -27,14 +28,8 @@ def best_window(text: str, query: str, width: int) -> tuple[int, int] | None:
 
     Distinct words count first, then all words; on a tie, the first window. None if `text` has none of the words.
     """
-    stems = {stem(word, STEM) for word in re.findall(r"\w{3,}", query.casefold())}
-    places = []
-    for match in re.finditer(r"\w{3,}", text):
-        found_stem = stem(match.group().casefold(), STEM)
-        if found_stem in stems:
-            places.append((match.start(), match.end(), found_stem))
-            if len(places) == CONSIDERED:
-                break
+    wanted = {to_stem(word) for word in split_query(query) if len(word) > 2 or UNSPACED.search(word)}
+    places = _find_stems(text, wanted)[:CONSIDERED]
     best: tuple[int, int, int] | None = None
     found: tuple[int, int] | None = None
     ends = [end for _, end, _ in places]
@@ -49,28 +44,23 @@ def best_window(text: str, query: str, width: int) -> tuple[int, int] | None:
 def find_words(text: str, query: str) -> list[tuple[int, int]]:
     """Find the words of `text` that are words of `query` in any form, as offsets, end-exclusive, without overlaps.
 
-    Of scripts without spaces, the pairs of adjacent characters that the query has.
+    Words are compared as in the index: also broken ones, numbers in groups, and pairs of scripts without spaces.
     """
-    stems = {stem(word, STEM) for word in re.findall(r"\w{2,}", query.casefold()) if not is_stop_word(word, "en")}
-    pairs = {run[at : at + 2] for run in UNSPACED.findall(query) for at in range(max(1, len(run) - 1))}
-    found = [
-        match.span()
-        for match in re.finditer(r"\w{2,}", text)
-        if stem(match.group().casefold(), STEM) in stems and not UNSPACED.search(match.group())
-    ]
-    if pairs:
-        for run in UNSPACED.finditer(text):
-            words, start = run.group(), run.start()
-            for at in range(max(1, len(words) - 1)):
-                if words[at : at + 2] in pairs:
-                    found.append((start + at, start + min(at + 2, len(words))))
+    words = [word for word in split_query(query) if not is_stop_word(word, "en")]
+    wanted = {to_stem(word) for word in words if len(word) > 1 or UNSPACED.search(word)}
     merged: list[tuple[int, int]] = []
-    for low, high in sorted(found):
+    for low, high, _ in _find_stems(text, wanted):
         if merged and low <= merged[-1][1]:
             merged[-1] = merged[-1][0], max(high, merged[-1][1])
         else:
             merged.append((low, high))
     return merged
+
+
+def _find_stems(text: str, wanted: Container[str]) -> list[tuple[int, int, str]]:
+    """Find the words of a text with these stems, in order: start, end, stem."""
+    found = ((start, end, to_stem(word)) for start, end, word in tokenization.find_words(text))
+    return sorted(each for each in found if each[2] in wanted)
 
 
 def window(low: int, high: int, first: int, last: int, width: int) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -55,7 +55,7 @@ def split_text(text: str) -> tuple[list[str], list[str]]:
     """Split a text into its words, and list the wholes of those that are written in pieces."""
     plain = normalize(text)
     wholes = [_join(found[0]) for found in _GROUPED.finditer(plain)]
-    if "-" in plain or "\u2010" in plain:
+    if _has_hyphen(plain):
         wholes += [one + other for one, other in _BROKEN.findall(plain)]
     return _split(plain), wholes
 
@@ -78,21 +78,35 @@ def find_words(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _find_shown(text: str) -> Iterator[tuple[int, int, str]]:
     """Find the words of a text without hidden characters."""
-    for pattern in (_GROUPED, _BROKEN):
+    for pattern in (_GROUPED, *((_BROKEN,) if _has_hyphen(text) else ())):
         for found in pattern.finditer(text):
             yield found.start(), found.end(), "".join(_split(normalize(found[0])))
+    if text.isascii():
+        for found in _ASCII_WORD.finditer(text.lower()):
+            yield found.start(), found.end(), found[0]
+        return
     for found in _word().finditer(text):
-        at = found.start()
-        for run in (*UNSPACED.finditer(text, at, found.end()), None):
-            end = found.end() if run is None else run.start()
-            for word in _split(normalize(text[at:end])):
-                yield at, end, word
-            if run is not None:
-                at = run.end()
-                for number, pair in enumerate(_to_pairs(run[0])):
-                    start = run.start() + number
-                    for word in _split(normalize(pair)):
-                        yield start, start + len(pair), word
+        for at, end, word in _find_in_word(found[0]):
+            yield found.start() + at, found.start() + end, word
+
+
+@lru_cache(maxsize=20_000)
+def _find_in_word(text: str) -> Sequence[tuple[int, int, str]]:
+    """Find the words in a run of letters and digits, which are several in scripts that are compared by pairs."""
+    words: list[tuple[int, int, str]] = []
+    at = 0
+    for run in (*UNSPACED.finditer(text), None):
+        end = len(text) if run is None else run.start()
+        words += ((at, end, word) for word in _split(normalize(text[at:end])))
+        if run is not None:
+            at = run.end()
+            for start, pair in enumerate(_to_pairs(run[0]), run.start()):
+                words += ((start, start + len(pair), word) for word in _split(normalize(pair)))
+    return words
+
+
+def _has_hyphen(text: str) -> bool:
+    return "-" in text or "\u2010" in text
 
 
 def _split(plain: str) -> list[str]:

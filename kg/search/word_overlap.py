@@ -82,7 +82,7 @@ def find_shares(wanted: AbstractSet[str], having: Sequence[AbstractSet[str]]) ->
     return [sum(weights[word] for word in sorted(wanted & words)) / whole for words in having]
 
 
-def _to_stem(word: str) -> str:
+def _compute_stem(word: str) -> str:
     plain = word if word.isascii() else fold(word) or word
     return stem(singular(plain), STEM)
 
@@ -93,11 +93,16 @@ class _Stems(dict[str, str]):
     def __missing__(self, word: str) -> str:
         if len(self) >= _MOST_STEMS:
             self.clear()
-        found = self[word] = _to_stem(word)
+        found = self[word] = _compute_stem(word)
         return found
 
 
 _STEMS: Final = _Stems()
+
+
+def to_stem(word: str) -> str:
+    """Return the letters of a word that its forms share: the first ones, without accents, of the singular."""
+    return _STEMS[word]
 
 
 @lru_cache(maxsize=256)
@@ -108,8 +113,8 @@ def parse_question(text: str) -> QuestionWords:
     exact = [*_QUOTED.findall(plain), *_IDENTIFIER.findall(plain)]
     patterns = [r"\W+".join(map(re.escape, parts)) for phrase in exact if (parts := _WORD.findall(phrase))]
     return QuestionWords(
-        frozenset(_to_stem(word) for word in words if word not in _STOP_WORDS and (len(word) > 1 or word.isdecimal())),
-        frozenset((one, other) for one, other in pairwise(map(_to_stem, words)) if one != other),
+        frozenset(to_stem(word) for word in words if word not in _STOP_WORDS and (len(word) > 1 or word.isdecimal())),
+        frozenset((one, other) for one, other in pairwise(map(to_stem, words)) if one != other),
         tuple(re.compile(rf"(?<!\w){pattern}(?!\w)") for pattern in patterns),
     )
 

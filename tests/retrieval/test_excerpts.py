@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kg.retrieval.excerpts import best_window, trim_to_words, window
+from kg.retrieval.excerpts import best_window, find_words, trim_to_words, window
 
 TEXTS = st.text(alphabet="ab \n\u00e9\U0001f600", max_size=120)
 
@@ -48,7 +49,7 @@ def test_different_words_weigh_more_than_one_word_again_and_again():
 
 
 def test_forms_of_a_word_match_and_nothing_is_found_where_there_is_nothing():
-    assert best_window("About harbours and ferries", "harbour ferry", 100) == (6, 14)
+    assert best_window("About harbours and ferries", "harbour ferry", 100) == (6, 26)
     assert best_window("About harbours", "zebra", 100) is None
     assert best_window("", "zebra", 100) is None
 
@@ -60,3 +61,18 @@ def test_what_is_found_fits_unless_it_is_one_long_word(text, query, width):
         start, end = place
         assert 0 <= start < end <= len(text)
         assert end - start <= width or not any(letter.isspace() for letter in text[start:end])
+
+
+@pytest.mark.parametrize(
+    ("text", "query", "marked"),
+    [
+        ("The calen\u00addar of \ufb01nance", "calendar finance", ["calen\u00addar", "\ufb01nance"]),
+        ("a loan of 1,250,000 dollars", "1250000", ["1,250,000"]),
+        ("for exam-\nple only", "example", ["exam-\nple"]),
+        ("la educaci\u00f3n p\u00fablica", "educacion", ["educaci\u00f3n"]),
+        ("\u61c9\u5c0d\u6c17\u5019\u5909\u52d5", "\u6c17\u5019", ["\u6c17\u5019"]),
+        ("of the law", "the of", []),
+    ],
+)
+def test_words_are_marked_as_the_index_compares_them(text: str, query: str, marked: list[str]) -> None:
+    assert [text[start:end] for start, end in find_words(text, query)] == marked
