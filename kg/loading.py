@@ -108,4 +108,4 @@ def store_remote(kg: KnowledgeGraph, *given: Any, seconds: float, **options: Any
 
 def wait_for_embeddings(kg: KnowledgeGraph, on_progress: Progress) -> None:
     """Wait until no embedding is pending. Raises ModelError when none can be made."""
-    kg.search.wait(lambda now: on_progress(now.units - now.pending_vectors, now.units, "making vectors"))
+    kg.search.wait(lambda now: on_progress(now.vectors, now.vectors + now.pending_vectors, "making vectors"))

@@ -182,10 +182,8 @@ def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> No
     if index.embedder_error is not None:
         output.say(f"kg: Ranked by keywords only: {index.embedder_error}")
     elif index.pending_vectors:
-        output.say(
-            f"kg: {index.pending_vectors:,} of {output.counted(index.units, 'passage')} have no embedding yet. "
-            "Build them with kg reindex."
-        )
+        vectors = output.counted(index.vectors + index.pending_vectors, "embedding")
+        output.say(f"kg: {index.pending_vectors:,} of {vectors} are not there yet. Build them with kg reindex.")
 
 
 def _show(result: Result) -> None:

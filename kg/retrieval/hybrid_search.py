@@ -163,6 +163,11 @@ class Found:
     scored: Candidate | None = None
     """The scores that `score` was fused from, if they are known."""
 
+    @property
+    def span(self) -> tuple[int, int] | None:
+        """The offsets of the part that has them, if its text has several."""
+        return None if self.scored is None else self.scored.span
+
 
 @dataclass(frozen=True, slots=True)
 class Counted:

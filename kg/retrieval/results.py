@@ -233,7 +233,12 @@ class SearchHit(BaseModel):
     id: str
     title: str
     url: str
-    snippet: str
+    section: str | None = Field(
+        None, description="Headings above the snippet in the file", exclude_if=lambda value: value is None
+    )
+    snippet: str = Field(description="Of the best part of the passage")
+    start: int = Field(description="Offset of the snippet in the text of the passage")
+    end: int
     disputed_order: bool | None = Field(
         None,
         description="True if the file has these words in another order than the columns of its pages show",

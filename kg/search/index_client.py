@@ -162,7 +162,7 @@ class EdgeIndex(RestartedProcess):
         until = time.monotonic() + limit_s / 2
         found = self._ask("rank", limit_s, until=until, **arguments)
         self._has_ranked = True
-        candidates = tuple(Candidate(*fields) for fields in found["candidates"])
+        candidates = tuple(_to_candidate(fields) for fields in found["candidates"])
         incomplete = self._describe_missing(found["lost"], found["silent"])
         return Ranking(
             candidates,
@@ -351,6 +351,11 @@ def _remove(connection: Connection, graphs: Sequence[str]) -> None:
     connection.call("remove", graphs=list(graphs))
 
 
+def _to_candidate(fields: Mapping[str, Any]) -> Candidate:
+    span = fields["span"]
+    return Candidate(**{**fields, "span": span and tuple(span)})
+
+
 def _to_lists(conditions: Conditions) -> list[dict[str, list[str]]]:
     return [{name: list(values) for name, values in condition.items()} for condition in conditions]
 
@@ -367,7 +372,6 @@ def _to_fields(unit: IndexedUnit, graph: str) -> list[Any]:
         unit.language,
         unit.in_context,
         unit.names,
-        unit.in_parts,
         {name: list(values) for name, values in unit.codes.items()},
     ]
 

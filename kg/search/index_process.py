@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, astuple, replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -113,7 +113,7 @@ class Server:
         distinct = {id(codes): codes for codes in ranking.counted.values()}
         numbers = {key: number for number, key in enumerate(distinct)}
         return {
-            "candidates": [astuple(candidate) for candidate in ranking.candidates],
+            "candidates": [asdict(candidate) for candidate in ranking.candidates],
             "exhaustive": ranking.exhaustive,
             "model": ranking.model,
             "pending": ranking.pending,
@@ -141,8 +141,9 @@ class Server:
         counted = {kind: index.counts() for kind, index in self._indexes.items()}
         units, pending, graphs = counted["text"]
         entities, without, more = counted["entity"]
+        parts = sum(index.count_parts() for index in self._indexes.values())
         status = IndexStatus(units, pending + without, graphs + more, self._vectors.model, self._vectors.error)
-        known = asdict(replace(status, entities=entities, vectors_per_s=self._vectors.rate))
+        known = asdict(replace(status, entities=entities, parts=parts, vectors_per_s=self._vectors.rate))
         del known["incomplete"]
         return {"status": known, "lost": self._count_lost(), "stuck": self._vectors.is_stuck}
 

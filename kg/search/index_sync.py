@@ -59,7 +59,7 @@ HEADINGS: Final = frozenset(mint("code", "blockType", code).value for code in ("
 _SHOWN: Final = 150
 """Characters of the prelude that are embedded with a piece: the first one or two of a list of bills."""
 
-_FORMAT: Final = "5"
+_FORMAT: Final = "6"
 """Version of the indexed fields of a unit. Graphs that were indexed with another one are indexed again."""
 
 HELD: Final = 8_000_000
@@ -194,7 +194,7 @@ class GraphFacts:
             if iri not in units and len(set(values)) == 1:
                 languages[iri] = values[0]
         codes = {iri: self._find_codes(iri) for iri in things}
-        return build_units(graph, titles, self.units, names, languages, codes, paths)
+        return build_units(graph, titles, self.units, names, languages, codes)
 
     def _find_codes(self, iri: str) -> dict[str, set[str]]:
         """Find the codes of a unit or document: stated ones, else derived ones."""
@@ -231,12 +231,10 @@ def build_units(
     names: Mapping[str, Collection[str]] = _NOTHING,
     languages: Mapping[str, str] = _NO_LANGUAGES,
     codes: Mapping[str, Mapping[str, Collection[str]]] = _NO_CODES,
-    files: Collection[str] = (),
 ) -> list[IndexedUnit]:
     """Build the index units of one graph: nearest heading above, title, names and language.
 
-    `titles`, `names`, `languages` and `codes` are by IRI of document or unit. Texts of the documents `files` are
-    embedded in parts.
+    `titles`, `names`, `languages` and `codes` are by IRI of document or unit.
     """
     units = []
     headings: dict[str, str] = {}
@@ -262,7 +260,6 @@ def build_units(
                 language,
                 fact.is_cut or _is_section(fact),
                 about,
-                fact.parent in files,
                 dict(sorted(counted.items())),
             )
         )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from kg.search.analyzers import find_field
-from kg.search.parts import build_part_texts, split_parts
+from kg.search.parts import Part
 from kg.search.points import LANGUAGE
 from kg.search.protocol import CODES, Codes, IndexedUnit
 from kg.search.spaces import get_primary
+
+SPAN: Final = "span"
+"""The offsets of a part in the text of its unit."""
 
 
 def digest(*parts: str) -> str:
@@ -18,39 +21,33 @@ def digest(*parts: str) -> str:
     return blake2b("\x1f".join(parts).encode(), digest_size=16).hexdigest()
 
 
-def _searched_text(unit: IndexedUnit) -> str:
-    return "\n".join(part for part in (unit.names, unit.prelude, unit.text) if part)
-
-
-def _embedded_text(unit: IndexedUnit) -> str:
-    """Return the text that the vectors of a unit are computed from, which is the end of the searched text."""
-    return f"{unit.prelude}\n{unit.text}" if (unit.in_context or unit.in_parts) and unit.prelude else unit.text
-
-
-def build_texts(unit: IndexedUnit) -> Sequence[str]:
-    """Build the texts that vectors of a unit are computed from."""
-    return build_part_texts(unit.prelude, unit.text) if unit.in_parts else (_embedded_text(unit),)
-
-
-def build_payload(unit: IndexedUnit, fingerprint: str) -> dict[str, Any]:
-    """Build the payload of the point of a unit."""
-    plain, meant = _searched_text(unit), _embedded_text(unit)
+def build_payload(unit: IndexedUnit, fingerprint: str, part: Part | None = None) -> dict[str, Any]:
+    """Build the payload of the point of a unit, or of a part of one that has several."""
+    text = unit.text if part is None else part.build_text(unit.text)
+    meant = f"{unit.prelude}\n{text}" if unit.in_context and unit.prelude else text
+    plain = "\n".join(piece for piece in (unit.names, unit.prelude, text) if piece)
     payload: dict[str, Any] = {
-        "kind": "unit",
+        "kind": "unit" if part is None or part.is_first else "part",
         "iri": unit.iri,
         "graph": unit.graph,
         "parent": unit.parent,
         "digest": fingerprint,
         find_field(unit.language): plain,
         LANGUAGE: get_primary(unit.language),
-        "text_start": len(plain) - len(meant),
+        "text_hash": digest(meant),
+        "text_start": len(plain) - len(meant),  # the text that vectors are computed from is the end of the searched one
     }
-    if unit.in_parts:
-        payload |= {"prelude_length": len(unit.prelude), "parts": len(split_parts(unit.text))}
+    if part is not None:
+        payload[SPAN] = [part.start, part.end]
     if unit.language:
         payload["language"] = unit.language
     # The engine takes 6 microseconds for a list of one string, and half of it for the string.
     return payload | {name: values[0] if len(values) == 1 else list(values) for name, values in unit.codes.items()}
+
+
+def read_span(payload: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Read the offsets of a part of a unit from its payload; None for a unit with one part."""
+    return None if (span := payload.get(SPAN)) is None else (int(span[0]), int(span[1]))
 
 
 def read_codes(payload: Mapping[str, Any]) -> Codes:

@@ -41,6 +41,8 @@ _MOST_PLACES: Final = 100_000
 _MOST_PARTS: Final = 64
 """Searches whose points they are."""
 _ID_BITS: Final = 63
+_PART_BITS: Final = 10
+"""Bits of the id of a point that have the number of a part of a text (`kg.search.parts`)."""
 
 Ids = NDArray[np.int64]
 """Ids of points."""
@@ -85,16 +87,31 @@ LANGUAGE: Final = "primary_language"
 UNKNOWN: Final = "und"
 
 UNIT: Final[Codes] = {"kind": ["unit"]}
-"""The condition that a point is a text unit."""
+"""The condition that a point is a text unit, or the first part of one."""
+PART: Final[Codes] = {"kind": ["part"]}
+"""The condition that a point is a further part of a text unit."""
+TEXT: Final[Codes] = {"kind": ["unit", "part"]}
 
 
 def compute_id(iri: str, key: bytes) -> int:
-    """Compute the id of the point of an IRI: a hash of 63 bits.
+    """Compute the id of the first point of an IRI: a hash of 53 bits. Those of further parts of its text follow it.
 
     Without the secret key of the index, nobody can make an IRI that has the id of another one, and so takes its place.
-    By chance, two of a million have the same id in one of 18 million indexes.
+    By chance, two of a million have the same id in one of 18,000 indexes.
     """
-    return int.from_bytes(blake2b(iri.encode(), digest_size=8, key=key).digest(), "big") >> (64 - _ID_BITS)
+    hashed = int.from_bytes(blake2b(iri.encode(), digest_size=8, key=key).digest(), "big")
+    return hashed >> (64 - _ID_BITS + _PART_BITS) << _PART_BITS
+
+
+def get_first(id_: int) -> int:
+    """Get the id of the first point of the unit of a point."""
+    return id_ >> _PART_BITS << _PART_BITS
+
+
+def get_firsts(ids: Ids) -> Ids:
+    """Get the id of the first point of the unit of each point."""
+    firsts: Ids = ids >> _PART_BITS << _PART_BITS
+    return firsts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +132,15 @@ class Hits:
     def cut(self, number: int) -> Hits:
         """Return the first ones."""
         return self if number >= len(self) else Hits(self.ids[:number], self.scores[:number])
+
+    def by_unit(self) -> Hits:
+        """Return the best point of each unit, as its first point."""
+        firsts = get_firsts(self.ids)
+        if not (firsts != self.ids).any():
+            return self
+        units, places = np.unique(firsts, return_index=True)
+        order = np.argsort(places)
+        return Hits(units[order], self.scores[places[order]])
 
     def keep(self, among: Ids) -> Hits:
         """Return those that are among some points."""

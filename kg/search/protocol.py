@@ -51,8 +51,7 @@ class IndexedUnit:
     `prelude` (document title and heading) is searched with `text` but is not part of it. `parent` is the IRI of the
     document (of an entity the start of the IRIs of its kind), `graph` the named graph of the unit.
     If `in_context`, the embedding includes the prelude too: for a piece
-    cut out of running text, which may not mention its subject. If `in_parts`, each part of the text has a vector of its
-    own, with the prelude (`kg.search.parts`). `names` (who spoke, the place) are searched by words
+    cut out of running text, which may not mention its subject. `names` (who spoke, the place) are searched by words
     only: an embedding of names would bring every unit of a person or town closer to every query that names one.
     `codes` are what it is counted by.
     """
@@ -65,7 +64,6 @@ class IndexedUnit:
     language: str | None = None
     in_context: bool = False
     names: str = ""
-    in_parts: bool = False
     codes: Codes = field(default_factory=dict)
 
 
@@ -95,10 +93,10 @@ class Candidate:
     words: float = 0.0
     language: str | None = None
     """The stated language of a unit among the first ones, if it has one."""
-    parts: int | None = None
-    """The number of parts of a unit among the first ones that has a vector for each."""
     space: str | None = None
     """The space of the vectors that the cosine is from (`kg.search.points`)."""
+    span: tuple[int, int] | None = None
+    """The offsets of its best part, if its text is long and so has several. The scores are those of this part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +127,11 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """The state of the index: units of texts, and the number of them and of entities without a vector."""
+    """The state of the index: units of texts, and the number of vectors that are pending."""
 
     units: int
     pending_vectors: int
+    """Of units and entities, one for each part of a long text."""
     graphs: int
     model: str
     embedder_error: str | None = None
@@ -141,10 +140,17 @@ class IndexStatus:
     """Why the index does not answer, or None. The counts are then those of the last answer."""
     entities: int = 0
     """Items and properties of Wikibases, which are not among the units."""
+    parts: int = 0
+    """Further parts of long texts, which have vectors of their own."""
     incomplete: str | None = None
     """Why the index may lack texts of the store, or None."""
     vectors_per_s: float | None = field(default=None, compare=False)
     """Texts embedded a second, of late; None before the first."""
+
+    @property
+    def vectors(self) -> int:
+        """The number of units, entities and further parts of long texts that have all their vectors."""
+        return max(0, self.units + self.entities + self.parts - self.pending_vectors)
 
     @property
     def seconds_left(self) -> float | None:

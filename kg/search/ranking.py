@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kg.search.points import NO_HITS, Floats, Hits, Ids
+from kg.search.points import NO_HITS, Floats, Hits, Ids, get_firsts
 from kg.search.protocol import Candidate
 
 # nDCG@10 on the even ones of 1,394 real questions over 12,988 regulation passages (tests/benchmarks/ranking.py):
@@ -197,6 +197,12 @@ class Scores:
     cosine: Floats
     lists: NDArray[np.int8]
     """The number of the list of vectors that a cosine is from, -1 without one."""
+    starts: Indices = field(init=False)
+    """The place of the first point of each unit: the parts of a text are next to each other."""
+
+    def __post_init__(self) -> None:
+        firsts = get_firsts(self.ids)
+        self.starts = np.flatnonzero(np.diff(firsts, prepend=-1))
 
     @staticmethod
     def join(words: Hits, meaning: Meaning, ids: Ids | None = None) -> Scores:
@@ -226,6 +232,22 @@ class Scores:
     def top_cosine(self) -> float:
         """The best cosine; 0 without one."""
         return _find_top(self.cosine)
+
+    def find_tops(self, values: Floats) -> Floats:
+        """Find the best value of the points of each unit."""
+        if len(self.starts) == len(values):
+            return values
+        tops: Floats = np.fmax.reduceat(values, self.starts)
+        return tops
+
+    def find_best(self, values: Floats) -> Indices:
+        """Find the place of the point of each unit that has its best value; of equal ones the first."""
+        if len(self.starts) == len(values):
+            return self.starts
+        sizes = np.diff(self.starts, append=len(values))
+        best = np.flatnonzero(values == np.repeat(self.find_tops(values), sizes))
+        firsts = get_firsts(self.ids[best])
+        return best[np.flatnonzero(np.diff(firsts, prepend=-1))]
 
     def get_candidate(self, place: int, score: float, spaces: Sequence[str], iri: str = "") -> Candidate:
         """Build the candidate of the unit at a place of the order of ids. `spaces` are those of the lists."""
@@ -280,7 +302,8 @@ class Proposed:
         self.fused = np.where(self.unsure, -np.inf, self.fusion.score_all(bm25, cosine, is_foreign))
 
     def __len__(self) -> int:
-        return len(self.bounds)
+        """The number of units."""
+        return len(self.scores.starts)
 
     def fuse(self, places: Indices) -> None:
         """Compute the scores of units whose missing scores were looked up."""
@@ -290,8 +313,8 @@ class Proposed:
 
     def find_best_bounds(self, number: int) -> Indices:
         """Find so many units with the best bounds, in any order."""
-        if number >= len(self):
-            return np.arange(len(self))
+        if number >= len(self.bounds):
+            return np.arange(len(self.bounds))
         return np.argpartition(-self.bounds, number)[:number]
 
     def find_likely(self, number: int) -> Indices:
@@ -300,11 +323,19 @@ class Proposed:
 
     def keep_likely(self, places: Indices, number: int) -> Indices:
         """Return those of some units that can be among the first `number`, by the scores that are known now."""
-        return places[self.bounds[places] >= find_nth(self.fused, number)]
+        return places[self.bounds[places] >= self._find_nth(number)]
+
+    def is_settled(self, number: int) -> bool:
+        """Return whether the first `number` units are certain."""
+        return is_settled(self.scores.find_tops(self.fused), number, self.ceiling)
+
+    def _find_nth(self, number: int) -> float:
+        return find_nth(self.scores.find_tops(self.fused), number)
 
     def find_first(self, number: int) -> Indices:
-        """Find the first `number` units, best first, and all that have the score of the last one."""
-        return self._sort(np.flatnonzero(~self.unsure & (self.fused >= find_nth(self.fused, number))), self.fused)
+        """Find the first `number` units, best first, and all that have the score of the last one: their best points."""
+        best = self.scores.find_best(self.fused)
+        return self._sort(best[~self.unsure[best] & (self.fused[best] >= self._find_nth(number))], self.fused)
 
     def list_candidates(self, places: Indices, spaces: Sequence[str]) -> dict[int, Candidate]:
         """Build the candidates of some units, by id and without their IRIs. `spaces` are those of the lists."""
@@ -316,8 +347,11 @@ class Proposed:
 
     def list_others(self, places: Indices) -> Hits:
         """List all units but some, with their cosines, by their bounds."""
-        others = self._sort(np.delete(np.arange(len(self)), places), self.bounds)
-        return Hits(self.scores.ids[others], self.scores.cosine[others])
+        best = self.scores.find_best(self.bounds)
+        nearest = self.scores.find_tops(self.scores.cosine)
+        left = np.isin(get_firsts(self.scores.ids[best]), get_firsts(self.scores.ids[places]), invert=True)
+        order = np.argsort(-self.bounds[best[left]], kind="stable")
+        return Hits(self.scores.ids[best[left][order]], nearest[left][order])
 
     def _sort(self, places: Indices, by: Floats) -> Indices:
         """Sort units, best first, equal ones by id."""

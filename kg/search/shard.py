@@ -35,7 +35,7 @@ from kg.search import analyzers, word_counts
 from kg.search.points import (
     LANGUAGE,
     NO_HITS,
-    UNIT,
+    TEXT,
     UPDATE_POINTS,
     Filter,
     Hits,
@@ -435,7 +435,7 @@ class Shard:
 
     def count_units(self) -> int:
         """Count the units. Kept until the next update, as counting takes 8 ms for 125,000."""
-        return self._count_kept("units", prepare({"fields": [UNIT]}))
+        return self._count_kept("units", prepare({"fields": [TEXT]}))
 
     def count_vectors(self, space: str) -> int:
         """Count the units with a vector in a space. Kept until the next update."""
@@ -627,7 +627,7 @@ def _build_having(space: str) -> qe.Filter:
 def _build_alternatives(fields: Codes) -> qe.ConditionType:
     found = [_build_condition(name, values) for name, values in fields.items() if values]
     if not found:
-        never = _build_alternatives(UNIT)
+        never = _build_alternatives(TEXT)
         return qe.Filter(must=[never], must_not=[never])
     return found[0] if len(found) == 1 else qe.Filter(should=[*found])
 

@@ -1,7 +1,8 @@
 """The text units in an index: replacement by graph, ranking by words and by meaning.
 
-A unit is a point. A graph is another point, its marker with the content hash, which is removed first and written last.
-An interrupted replacement leaves no marker, so that `index_sync.repair_index` repeats it.
+A unit is a point, or one for each part of a long text (`kg.search.parts`): it ranks by its best part and counts once. A
+graph is another point, its marker with the content hash, which is removed first and written last. An interrupted
+replacement leaves no marker, so that `index_sync.repair_index` repeats it.
 """
 
 from __future__ import annotations
@@ -19,21 +20,25 @@ from typing import Any, Final
 import numpy as np
 
 from kg.search.analyzers import ENGLISH, find_field, get_analyzer
-from kg.search.parts import PARTS_VERSION, build_part_texts
-from kg.search.payloads import build_payload, build_texts, digest, read_codes
+from kg.search.parts import PARTS_VERSION, split_parts
+from kg.search.payloads import SPAN, build_payload, digest, read_codes, read_span
 from kg.search.points import (
     ALSO,
     DENSE,
     LANGUAGE,
     NO_HITS,
     OTHER,
+    PART,
     SLOTS,
+    TEXT,
     UNIT,
     UPDATE_POINTS,
     Filter,
     Hits,
     Point,
     VectorSpace,
+    get_first,
+    get_firsts,
     pack,
 )
 from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, IndexedUnit, Mode, Ranking, get_original
@@ -49,7 +54,6 @@ from kg.search.ranking import (
     Meaning,
     Proposed,
     Scores,
-    is_settled,
 )
 from kg.search.relevance import CALIBRATIONS, are_near, is_related
 from kg.search.shards import Shards
@@ -138,6 +142,8 @@ class UnitIndex:
     """The shard of each graph that is in the index or is being replaced."""
     _of_languages: tuple[int, Mapping[str, int]] = -1, {}
     """Number of updates of texts when units were counted by language, and the counts."""
+    _parts: dict[int, int] = field(default_factory=dict)
+    """The number of points of each unit that has several, by the id of the first."""
     _numbers: dict[tuple[int, str], int] = field(default_factory=dict)
     """Numbers of units by number of updates and digest of conditions."""
     _codes: dict[int, tuple[str, Codes]] = field(default_factory=dict)
@@ -169,6 +175,7 @@ class UnitIndex:
             self.shards.distrust(copied.values())
             self.shards.delete(foreign)
             self.remove([*copied])
+        self._note_parts(id_ for _, id_, _ in self.shards.scroll({"fields": [PART]}, []))
 
     # Reading
 
@@ -177,11 +184,15 @@ class UnitIndex:
         return dict(self._state)
 
     def counts(self) -> tuple[int, int, int]:
-        """Return the numbers of units, of those that lack a vector that is due, and of graphs."""
+        """Return the numbers of units, of texts and parts that lack a vector that is due, and of graphs."""
         units = sum(self._count_languages().values())
         due = self.spaces.list_due(self._count_languages())
         lacking = self._lacking([DENSE, *([ALSO] if ALSO in due else [])]), self._lacking([OTHER])
         return units, sum(map(self.shards.count_kept, filter(None, lacking))), len(self._state)
+
+    def count_parts(self) -> int:
+        """Return the number of further parts of units, after the first ones."""
+        return sum(self._parts.copy().values()) - len(self._parts)
 
     def _count_languages(self) -> Mapping[str, int]:
         """Count the units by language. Kept until the next update of texts."""
@@ -191,9 +202,9 @@ class UnitIndex:
         return self._of_languages[1]
 
     def _lacking(self, spaces: Sequence[str]) -> Filter | None:
-        """Return the condition of the units that lack a vector that is due in one of some spaces; None without any."""
+        """Return the condition of the texts that lack a vector that is due in one of some spaces; None without any."""
         languages = self.spaces.list_due(self._count_languages()).get(spaces[0])
-        return Filter(fields=[UNIT, {LANGUAGE: languages}], lacking=spaces) if languages else None
+        return Filter(fields=[TEXT, {LANGUAGE: languages}], lacking=spaces) if languages else None
 
     def rank(
         self,
@@ -322,27 +333,27 @@ class UnitIndex:
         found: set[int] = set()
         for name, words in required.items():
             where = Filter(fields=also) if also else None
-            having = [self._find_having(name, word, where, _FEW + 1) for word in words]
+            having = [self.shards.search_word(name, word, where, _FEW + 1) for word in words]
             fewest = min(having, key=len)
             if len(fewest) > _FEW:
                 return None
-            found |= self._keep_required(fewest, {name: words})
+            found |= self._keep_required({*map(get_first, fewest)}, {name: words})
         return found
 
-    def _keep_required(self, ids: AbstractSet[int], required: Mapping[str, Sequence[int]]) -> set[int]:
-        """Return those of `ids` whose text contains all words of one field."""
+    def _keep_required(self, firsts: AbstractSet[int], required: Mapping[str, Sequence[int]]) -> set[int]:
+        """Return those units whose text contains all words of one field, each in any of its parts."""
         kept: set[int] = set()
         for name, words in required.items():
-            having = {*ids}
+            having = {*firsts}
             for word in words:
-                if having:
-                    having = self._find_having(name, word, _id_filter(having), len(having))
+                if points := self._list_points(having):
+                    having = {*map(get_first, self.shards.search_word(name, word, _id_filter(points), len(points)))}
             kept |= having
         return kept
 
-    def _find_having(self, field: str, word: int, where: Filter | None, limit: int) -> set[int]:
-        """Find up to `limit` units that contain a word, given as the dimension of a field."""
-        return self.shards.search_word(field, word, where, limit)
+    def _list_points(self, firsts: Iterable[int]) -> list[int]:
+        """List all points of units, given by their first ones."""
+        return [id_ for first in firsts for id_ in range(first, first + self._parts.get(first, 1))]
 
     def _count_units(self, conditions: Conditions, *parts: str) -> int:
         """Count the units that meet conditions. Kept by `parts`, since counting takes a sixth of a search."""
@@ -364,27 +375,30 @@ class UnitIndex:
         limit: int,
     ) -> Ranking:
         iris = {self.shards.compute_id(iri): iri for iri in units}
-        if conditions:
+        if conditions:  # of each unit by its first point
             having = self.shards.scroll({"ids": [*iris], "fields": conditions}, [])
             iris = {id_: iris[id_] for _, id_, _ in having}
         if required is not None:
             iris = {id_: iris[id_] for id_ in self._keep_required(iris.keys(), required)}
         if not iris:
             return Ranking((), exhaustive=True)
-        where = _id_filter(iris)
+        points = self._list_points(iris)
+        where = _id_filter(points)
         scores = Scores.join(
-            self._by_words(asked, where, len(iris)),
-            self._by_meaning(asked, where, len(iris), exact=True),
-            np.fromiter(iris, np.int64, len(iris)),
+            self._by_words(asked, where, len(points)),
+            self._by_meaning(asked, where, len(points), exact=True),
+            np.array(points, np.int64),
         )
         fusion = asked.fuse(scores)
-        fused = fusion.score_all(scores.bm25, scores.cosine, scores.find_foreign(asked.foreign)).tolist()
+        fused = fusion.score_all(scores.bm25, scores.cosine, scores.find_foreign(asked.foreign))
         ranked = {
-            id_: scores.get_candidate(place, fused[place], asked.spaces, iris[id_])
-            for place, id_ in enumerate(scores.ids.tolist())
+            (id_ := int(scores.ids[place])): scores.get_candidate(
+                place, float(fused[place]), asked.spaces, iris[get_first(id_)]
+            )
+            for place in scores.find_best(fused).tolist()
         }
         compared = self._compare_words(asked, fusion, dict(sorted(ranked.items(), key=_by_score)))
-        found = Ranking([*compared.values()][:limit], exhaustive=True)
+        found = Ranking([*self._add_spans(dict(islice(compared.items(), limit))).values()], exhaustive=True)
         if not asked.counted:
             return found
         matching = {id_: each for id_, each in compared.items() if each.bm25 > 0 or each.cosine is not None}
@@ -397,7 +411,7 @@ class UnitIndex:
         if required is not None and (having := self._find_required(required, conditions)) is not None:
             if not having:
                 return Ranking((), exhaustive=True)
-            where: Filter | None = _id_filter(having)
+            where: Filter | None = _id_filter(self._list_points(having))
             required = None
         else:
             where = Filter(fields=conditions) if conditions else None
@@ -415,8 +429,8 @@ class UnitIndex:
                 found = Ranking(self._to_page(ranked, limit), exhaustive)
                 if not asked.counted:
                     return found
-                # Required words have left few units of these lists: there may be more that match.
-                if deepest or required is None or len(proposed) >= asked.counted:
+                # Required words, and several parts of a text, leave few units of these lists: more may match.
+                if deepest or proposed.complete or len(proposed) >= asked.counted:
                     return self._add_counted(asked, found, ranked, proposed.list_others(places))
             depth *= _GROWTH
             words_depth = min(words_depth * _WORDS_GROWTH, _MAX_WORDS_DEPTH)
@@ -435,8 +449,8 @@ class UnitIndex:
         # a list shorter than was asked for contains every unit that it can score
         least_bm25 = None if len(words) < words_depth else words.least
         if required is not None:  # words that many units contain
-            among = {*words.ids.tolist(), *meaning.hits.ids.tolist()}
-            kept = np.array([*self._keep_required(among, required)], np.int64)
+            among = {*get_firsts(words.ids).tolist(), *get_firsts(meaning.hits.ids).tolist()}
+            kept = np.array(self._list_points(self._keep_required(among, required)), np.int64)
             words, meaning = words.keep(kept), meaning.keep(kept)
         scores = Scores.join(words, meaning)
         return Proposed(scores, asked.fuse(scores), least_bm25, meaning.least, asked.foreign)
@@ -448,7 +462,7 @@ class UnitIndex:
         ones are settled by these, all that they leave possible.
         """
         self._look_up(asked, proposed, proposed.find_best_bounds(number))
-        if not deepest and not is_settled(proposed.fused, number // 2, proposed.ceiling):
+        if not deepest and not proposed.is_settled(number // 2):
             return False
         likely = proposed.find_likely(number)
         begin, end = 0, _LOOKED_UP * number
@@ -456,7 +470,7 @@ class UnitIndex:
         while len(some := proposed.keep_likely(likely[begin:end], number)):
             self._look_up(asked, proposed, some)
             begin, end = end, end + _GROWTH * (end - begin)
-        return deepest or is_settled(proposed.fused, number, proposed.ceiling)
+        return deepest or proposed.is_settled(number)
 
     def _look_up(self, asked: _Asked, proposed: Proposed, places: Indices) -> None:
         """Look up the scores by words and by meaning that the units at some places may have."""
@@ -487,7 +501,7 @@ class UnitIndex:
         pool = dict(islice(ranked.items(), POOL))
         if not pool or not (asked.words.words or asked.words.pairs):
             return ranked
-        payloads = self._retrieve([*pool], ["iri", "language", LANGUAGE, "parts", *self.shards.fields])
+        payloads = self._retrieve([*pool], ["iri", "language", LANGUAGE, SPAN, *self.shards.fields])
         known = [id_ for id_ in pool if id_ in payloads]
         overlaps = asked.words.measure([self._get_text(payloads[id_]) for id_ in known])
         for id_, overlap in zip(known, overlaps, strict=True):
@@ -502,7 +516,7 @@ class UnitIndex:
                 pairs=pairs,
                 words=round(overlap.words, _DECIMALS),
                 language=payloads[id_].get("language"),
-                parts=payloads[id_].get("parts"),
+                span=read_span(payloads[id_]),
             )
         return dict(sorted(pool.items(), key=_by_score)) | dict(islice(ranked.items(), POOL, None))
 
@@ -559,14 +573,19 @@ class UnitIndex:
         order = [*ranked.values()]
         last = order[limit - 1].score if limit <= len(order) else -math.inf
         page = {id_: candidate for id_, candidate in ranked.items() if candidate.score >= last}
-        unread = self._retrieve([id_ for id_, candidate in page.items() if not candidate.iri], ["iri"])
-        named = [
-            candidate if candidate.iri else replace(candidate, iri=str(unread[id_]["iri"]))
-            for id_, candidate in page.items()
-            if candidate.iri or id_ in unread
-        ]
+        unread = self._retrieve([id_ for id_, candidate in page.items() if not candidate.iri], ["iri", SPAN])
+        read = {
+            id_: replace(page[id_], iri=str(payload["iri"]), span=read_span(payload)) for id_, payload in unread.items()
+        }
+        named = [each for id_, candidate in page.items() if (each := read.get(id_, candidate)).iri]
         named.sort(key=lambda candidate: (-candidate.score, candidate.iri))
         return named[:limit]
+
+    def _add_spans(self, ranked: Mapping[int, Candidate]) -> Mapping[int, Candidate]:
+        """Add the spans of the candidates that are parts of a text."""
+        lacking = [id_ for id_, each in ranked.items() if each.span is None and get_first(id_) in self._parts]
+        payloads = self._retrieve(lacking, [SPAN])
+        return {**ranked, **{id_: replace(ranked[id_], span=read_span(each)) for id_, each in payloads.items()}}
 
     def _retrieve(self, ids: Sequence[int], fields: list[str]) -> dict[int, Mapping[str, Any]]:
         """Load fields of the points among `ids` that exist."""
@@ -615,14 +634,16 @@ class UnitIndex:
     def put(self, units: Sequence[IndexedUnit]) -> None:
         """Write units of the graphs being replaced; unchanged units are skipped."""
         with self.shards.writing:
-            changed: dict[int, tuple[str, dict[str, Any]]] = {}
+            changed: dict[int, dict[str, Any]] = {}
             fields: dict[int, str] = {}
             homes: dict[str, list[int]] = {}
             home: str | None = None
+            superfluous: list[int] = []
             for unit in units:
-                id_ = self.shards.compute_id(unit.iri)
+                first = self.shards.compute_id(unit.iri)
                 said = [unit.prelude, unit.text, unit.language or "", str(unit.in_context), unit.names]
-                if unit.in_parts:
+                parts = split_parts(unit.text)
+                if len(parts) > 1:
                     said.append(f"parts {PARTS_VERSION}")
                 said.append(json.dumps(sorted(unit.codes.items())))
                 if (name := find_field(unit.language)) != ENGLISH:
@@ -631,18 +652,25 @@ class UnitIndex:
                 if unit.graph not in self._homes:
                     self._homes[unit.graph] = home = home or self.shards.choose()
                 fingerprint = digest(unit.iri, unit.graph, unit.parent, *said)
-                old = self._old[unit.graph].pop(id_, None)
-                if old != fingerprint:
-                    homes.setdefault(self._homes[unit.graph], []).append(id_)
-                    changed[id_] = (digest(*build_texts(unit)), build_payload(unit, fingerprint))
-                    fields[id_] = name
+                # Also those that the text had in another graph.
+                superfluous += range(first + len(parts), first + self._parts.pop(first, 1))
+                if len(parts) > 1:
+                    self._parts[first] = len(parts)
+                for id_, part in enumerate(parts, first):
+                    old = self._old[unit.graph].pop(id_, None)
+                    if old != fingerprint:
+                        homes.setdefault(self._homes[unit.graph], []).append(id_)
+                        changed[id_] = build_payload(unit, fingerprint, part if len(parts) > 1 else None)
+                        fields[id_] = name
+            self.shards.delete(superfluous)
             known = self._find_known(changed.values())
             for shard, ids in homes.items():
                 for batch in batched(ids, UPDATE_POINTS):
                     points: list[Point] = []
                     for id_ in batch:
-                        text_hash, payload = changed[id_]
-                        point = Point(id=id_, payload=payload | {"text_hash": text_hash}, field=fields[id_])
+                        payload = changed[id_]
+                        text_hash = payload["text_hash"]
+                        point = Point(id=id_, payload=payload, field=fields[id_])
                         due = self.spaces.find(payload[LANGUAGE])
                         point["vectors"] = {
                             space: pack(known[space][text_hash]) for space in due if text_hash in known.get(space, {})
@@ -650,12 +678,12 @@ class UnitIndex:
                         points.append(point)
                     self.shards.put(shard, points)
 
-    def _find_known(self, texts: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, dict[str, Rows]]:
-        """Find the known vectors of texts, given by hash and payload, by space and hash."""
+    def _find_known(self, payloads: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, Rows]]:
+        """Find the known vectors of texts, by space and hash."""
         wanted: dict[str, set[str]] = {}
-        for text_hash, payload in texts:
+        for payload in payloads:
             for space in self.spaces.find(payload[LANGUAGE]):
-                wanted.setdefault(space, set()).add(text_hash)
+                wanted.setdefault(space, set()).add(payload["text_hash"])
         spaces = self.shards.spaces
         return {
             space: self.cache.get(hashes, spaces[space].model) for space, hashes in wanted.items() if space in spaces
@@ -700,7 +728,19 @@ class UnitIndex:
         self._delete([*map(self.shards.compute_id, known)], [])
 
     def _delete(self, ids: Iterable[int], also: Conditions) -> None:
-        self.shards.delete(list(ids), also)
+        deleted = list(ids)
+        self.shards.delete(deleted, also)
+        divided = {*map(get_first, deleted)} & self._parts.keys()
+        left = self._retrieve(self._list_points(divided), []) if divided else {}
+        for first in divided:
+            del self._parts[first]
+        self._note_parts(left)
+
+    def _note_parts(self, ids: Iterable[int]) -> None:
+        """Note the number of points of the units that some points are parts of."""
+        for id_ in ids:
+            if number := id_ - (first := get_first(id_)):
+                self._parts[first] = max(self._parts.get(first, 1), number + 1)
 
     # Vectors
 
@@ -711,24 +751,17 @@ class UnitIndex:
             if number == slot:
                 self.shards.use_space(space, VectorSpace(model, dimensions))
 
-    def pending(self, space: str, limit: int) -> dict[int, tuple[str, Sequence[str]]]:
-        """Return up to `limit` units that lack a vector that is due in a space, by point id.
+    def pending(self, space: str, limit: int) -> dict[int, tuple[str, str]]:
+        """Return up to `limit` texts or parts of texts that lack a vector that is due in a space, by point id.
 
-        With each, the hash of its texts and the texts to embed.
+        With each, the hash of the text to embed, and that text: the end of the searched one.
         """
         if (where := self._lacking([space])) is None:
             return {}
-        fields = ["text_hash", "text_start", "prelude_length", *self.shards.fields]
-        found = islice(self.shards.scroll(where, fields, limit=limit), limit)
-        return {id_: (payload["text_hash"], self._get_embedded_texts(payload)) for _, id_, payload in found}
-
-    def _get_embedded_texts(self, payload: Mapping[str, Any]) -> Sequence[str]:
-        """Return the texts that vectors are computed from: the end of the searched text."""
-        whole = self._get_text(payload)[payload["text_start"] :]
-        length = payload.get("prelude_length")
-        if length is None:
-            return (whole,)
-        return build_part_texts(whole[:length], whole[length + bool(length) :])
+        found = islice(self.shards.scroll(where, ["text_hash", "text_start", *self.shards.fields], limit=limit), limit)
+        return {
+            id_: (payload["text_hash"], self._get_text(payload)[payload["text_start"] :]) for _, id_, payload in found
+        }
 
     def set_vectors(self, space: str, vectors: Mapping[int, tuple[str, Rows]]) -> None:
         """Write vectors of units (point id -> (hash of the text, vectors)) whose text has not changed since."""
@@ -737,7 +770,7 @@ class UnitIndex:
 
     def list_text_hashes(self) -> Iterator[str]:
         """Yield the hashes of the texts of all units that vectors are computed from."""
-        for _, _, payload in self.shards.scroll({"fields": [UNIT]}, ["text_hash"]):
+        for _, _, payload in self.shards.scroll({"fields": [TEXT]}, ["text_hash"]):
             yield payload["text_hash"]
 
 

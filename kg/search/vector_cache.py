@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sqlite3
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -255,8 +255,3 @@ def _find_model(database: sqlite3.Connection, model: str) -> tuple[int, int]:
 def _has_code(error: sqlite3.DatabaseError, codes: Container[int]) -> bool:
     # The lower 8 bits are the code, the others detail it. Errors of Python's module have no code.
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
-
-
-def from_rows(rows: Sequence[NDArray[np.float32]]) -> Rows:
-    """Convert vectors of the windows of a text to the form of the cache."""
-    return np.concatenate(rows).astype(np.float16)

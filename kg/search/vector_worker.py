@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from kg.search.points import SLOTS
 from kg.search.query_language import detect_query_language
 from kg.search.shards import Shards
 from kg.search.unit_index import UnitIndex
-from kg.search.vector_cache import Rows, VectorCache, from_rows
+from kg.search.vector_cache import Rows, VectorCache
 
 log = logging.getLogger(__name__)
 
@@ -221,17 +220,15 @@ class VectorWorker:
             texts = dict(pending.values())
             known = self.cache.get(texts, embedder.name)
             self._store(units, space, pending, known)
-            missing = sorted(
-                texts.keys() - known.keys(), key=lambda text_hash: (sum(map(len, texts[text_hash])), text_hash)
-            )
+            missing = sorted(texts.keys() - known.keys(), key=lambda text_hash: (len(texts[text_hash]), text_hash))
             for batch in _batches(missing, texts, embedder.at_once):
                 if self._stopping.is_set():
                     return
                 self._maintain()
                 self._wait_for_searches()
                 begun = time.monotonic()
-                made = iter(embedder.embed_documents([part for text_hash in batch for part in texts[text_hash]]))
-                vectors = {text_hash: from_rows([*islice(made, len(texts[text_hash]))]) for text_hash in batch}
+                made = embedder.embed_documents([texts[text_hash] for text_hash in batch])
+                vectors = {text_hash: rows.astype(np.float16) for text_hash, rows in zip(batch, made, strict=True)}
                 self.cache.put(embedder.name, vectors)
                 self._store(units, space, pending, vectors)
                 self._measure(len(batch), time.monotonic() - begun)
@@ -240,7 +237,7 @@ class VectorWorker:
         self,
         units: UnitIndex,
         space: str,
-        pending: Mapping[int, tuple[str, Sequence[str]]],
+        pending: Mapping[int, tuple[str, str]],
         vectors: Mapping[str, Rows],
     ) -> None:
         if self._stopping.is_set():
@@ -293,12 +290,12 @@ def _log_failure(message: str, error: Exception) -> None:
     log.error("%s: %s", message, error, exc_info=not is_unwritable(error))
 
 
-def _batches(hashes: Sequence[str], texts: Mapping[str, Sequence[str]], at_once: int) -> Iterator[list[str]]:
+def _batches(hashes: Sequence[str], texts: Mapping[str, str], at_once: int) -> Iterator[list[str]]:
     batch: list[str] = []
     characters = 0
     for text_hash in hashes:
         batch.append(text_hash)
-        characters += sum(map(len, texts[text_hash]))
+        characters += len(texts[text_hash])
         if len(batch) == at_once or characters >= at_once * _CHARACTERS_OF_TEXT:
             yield batch
             batch, characters = [], 0

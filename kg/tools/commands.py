@@ -55,7 +55,7 @@ def store_status(kg: KnowledgeGraph) -> Document:
     problems = find_problems(kg, indexed, check)
     text_units: int | None = None
     due: list[str] = []
-    others = [f"vectors: {indexed.pending_vectors:,} pending of {indexed.units + indexed.entities:,}"]
+    others = [f"vectors: {indexed.pending_vectors:,} pending of {indexed.vectors + indexed.pending_vectors:,}"]
     try:
         # In a worker: to count over a damaged block, the engine takes memory without bound.
         [counts] = select(lambda query: kg.query(query, all_graphs=True).result, TEXT_UNITS)

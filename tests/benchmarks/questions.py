@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from kg import bundle
-from kg.retrieval.excerpts import PART_SNIPPET_CHARACTERS, SNIPPET_CHARACTERS
+from kg.retrieval.excerpts import LONG_SNIPPET_CHARACTERS, SNIPPET_CHARACTERS, cut_excerpt
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import Candidate, GraphUnits, IndexedUnit, Ranking
 from kg.search.relevance import estimate_relevance
 from kg.settings import Settings
 from kg.text import HEADING_SEPARATOR
-from kg.tools.search.passages import build_snippet
 from loaders.files.loader import FORMATS, Reading
 from loaders.indexed_facts import find_facts
 from loaders.model import SourceDocument
@@ -149,7 +148,7 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
             yield Comparison(f"{label}: answer is first", share(ranks, 1), share(by_words, 1), "")
             yield Comparison(f"{label}: answer among the first three", share(ranks, 3), share(by_words, 3), "")
             yield Comparison(f"{label}: mean reciprocal rank", mrr(ranks), mrr(by_words), "")
-        for most in (SNIPPET_CHARACTERS, PART_SNIPPET_CHARACTERS):
+        for most in (SNIPPET_CHARACTERS, LONG_SNIPPET_CHARACTERS):
             right = sum(is_shown(each, units, most) for each in asked)
             yield Comparison(f"{name}: snippets of {most} that have the answer", right / len(asked), None, "")
         lost, refused = (sum(each.is_refused for each in some) / len(some) for some in (asked, none))
@@ -178,7 +177,8 @@ def is_shown(asked: Asked, units: Mapping[str, IndexedUnit], most: int) -> bool:
     rank = find_rank(asked.question, asked.candidates, units)
     if rank == POOL:
         return False
-    snippet = flatten(build_snippet(units[asked.candidates[rank].iri].text, asked.question.text, most))
+    found = asked.candidates[rank]
+    snippet = flatten(cut_excerpt(units[found.iri].text, asked.question.text, most, found.span).words)
     return any(words in snippet for words in asked.question.words)
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kg.retrieval.excerpts import best_window, find_words, trim_to_words, window
+from kg.retrieval.excerpts import best_window, cut_excerpt, find_words, trim_to_words, window
+from kg.search.parts import split_parts
 
 TEXTS = st.text(alphabet="ab \n\u00e9\U0001f600", max_size=120)
 
@@ -76,3 +77,39 @@ def test_what_is_found_fits_unless_it_is_one_long_word(text, query, width):
 )
 def test_words_are_marked_as_the_index_compares_them(text: str, query: str, marked: list[str]) -> None:
     assert [text[start:end] for start, end in find_words(text, query)] == marked
+
+
+@given(st.text(max_size=900), st.text(max_size=60), st.integers(2, 300))
+def test_an_excerpt_is_one_short_line_of_the_text_at_its_offsets(text, query, most):
+    found = cut_excerpt(text, query, most)
+    assert len(found.words) <= most
+    words = " ".join(text[found.start : found.end].split())
+    assert found.words in (words, f"…{words}", f"{words}…", f"…{words}…")
+
+
+LONG = (
+    "# Wells\n\n" + "Lorem 😀 ipsum. " * 150 + "\n## Deep\n\n" + "Dolor café sit. " * 150
+    + "Geothermal licences are granted by the minister. " + "Amet elit. " * 150
+)  # fmt: skip
+
+
+def test_an_excerpt_shows_the_words_asked_for_and_the_headings_above():
+    found = cut_excerpt(LONG, "licence for geothermal use")
+    assert "Geothermal licences" in found.words
+    assert found.headings == ("Wells", "Deep")
+    assert "Geothermal licences" in LONG[found.start : found.end]
+
+
+def test_an_excerpt_is_of_the_part_that_ranked_the_text():
+    part = split_parts(LONG)[1]
+    found = cut_excerpt(LONG, "licence for geothermal use", span=(part.start, part.end))
+    assert part.start <= found.start < found.end <= part.end
+    assert found.headings == ("Wells",)
+    gone = cut_excerpt(LONG, "licence for geothermal use", span=(1, 20))  # of an earlier text
+    assert "Geothermal licences" in gone.words
+
+
+def test_an_excerpt_of_one_long_word_cuts_no_mark_off():
+    found = cut_excerpt("กิ่" * 500, "x", 100)
+    assert found.words.strip("…")[0] == "ก"
+    assert ("กิ่" * 500)[found.end] == "ก"

@@ -15,7 +15,8 @@ import pytest
 
 from kg.search import unit_index
 from kg.search.analyzers import ENGLISH, PLAIN
-from kg.search.points import Hits, VectorSpace
+from kg.search.parts import MOST_PARTS
+from kg.search.points import Hits, VectorSpace, get_first
 from kg.search.protocol import Candidate, IndexedUnit, Ranking
 from kg.search.ranking import PAIR_WEIGHT, POOL, Fusion, Meaning
 from kg.search.relevance import CALIBRATIONS
@@ -65,21 +66,29 @@ class Scored(UnitIndex):
 
 
 def name(id_: int) -> str:
-    return f"urn:{id_:08d}"
+    return f"urn:{get_first(id_):08d}"
+
+
+def make_ids(number: int, parts: int = 1) -> list[int]:
+    """Make the ids of points of units with so many parts each."""
+    return [first * MOST_PARTS + part for first in range(number // parts) for part in range(parts)]
 
 
 def rank_all(bm25: Scores, cosine: Scores) -> list[Candidate]:
     fusion = Fusion(max(bm25.values()), max(cosine.values()), pair_weight=PAIR_WEIGHT)
     found = [
         Candidate(name(id_), fusion.score(bm25.get(id_, 0.0), cosine.get(id_)), bm25.get(id_, 0.0), cosine.get(id_))
-        for id_ in bm25 | cosine
+        for id_ in sorted(bm25 | cosine)
     ]
-    return sorted(found, key=lambda each: (-each.score, each.iri))
+    best: dict[str, Candidate] = {}
+    for each in sorted(found, key=lambda each: (-each.score, each.iri)):
+        best.setdefault(each.iri, each)
+    return [*best.values()]
 
 
-def make_scores(seed: int, spread: float, without_vector: int) -> tuple[Scores, Scores]:
+def make_scores(seed: int, spread: float, without_vector: int, parts: int = 1) -> tuple[Scores, Scores]:
     chance = random.Random(seed)
-    ids = range(3_000)
+    ids = make_ids(3_000, parts)
     bm25 = {id_: round(chance.random() ** spread * 12, 4) for id_ in ids if chance.random() < 0.7}
     cosine = {id_: round(chance.random() ** spread * 0.9, 4) for id_ in ids[without_vector:]}
     return bm25, cosine
@@ -88,9 +97,10 @@ def make_scores(seed: int, spread: float, without_vector: int) -> tuple[Scores, 
 @pytest.mark.parametrize("spread", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize("without_vector", [0, 500])
 @pytest.mark.parametrize("limit", [1, 64, 150])
-def test_first_units_are_those_of_a_ranking_of_all(spread: float, without_vector: int, limit: int) -> None:
+@pytest.mark.parametrize("parts", [1, 4])
+def test_first_units_are_those_of_a_ranking_of_all(spread: float, without_vector: int, limit: int, parts: int) -> None:
     for seed in range(3):
-        bm25, cosine = make_scores(seed, spread, without_vector)
+        bm25, cosine = make_scores(seed, spread, without_vector, parts)
         found = Scored(bm25, cosine).rank(QUERY, None, None, limit)
         expected = rank_all(bm25, cosine)[: max(limit, POOL)]
         assert [each.iri for each in found.candidates] == [each.iri for each in expected[:limit]]
@@ -101,8 +111,8 @@ def test_first_units_are_those_of_a_ranking_of_all(spread: float, without_vector
 
 def test_few_scores_are_looked_up_where_the_first_units_are_clear() -> None:
     bm25, cosine = make_scores(1, 4.0, 0)
-    for number in range(POOL + 20):
-        bm25[number], cosine[number] = 12.0 - number / 1_000, 0.9 - number / 10_000
+    for number, id_ in enumerate(make_ids(POOL + 20)):
+        bm25[id_], cosine[id_] = 12.0 - number / 1_000, 0.9 - number / 10_000
     index = Scored(bm25, cosine)
     index.rank(QUERY, None, None, 10)
     assert index.looked_up < 20
@@ -125,7 +135,7 @@ def test_lists_have_a_maximum_depth_where_the_first_units_are_never_certain(monk
                 asked["meaning"].append(limit)
             return super()._by_meaning(query, where, limit, exact=exact)
 
-    same = dict.fromkeys(range(3_000), 0.5)
+    same = dict.fromkeys(make_ids(3_000), 0.5)
     found = Noted(same, same).rank(QUERY, None, None, 1)
     assert (len(found.candidates), found.exhaustive) == (1, False)
     assert asked == {"words": [16, 64, 256, 512, 512], "meaning": [16, 32, 64, 128, 256]}
@@ -203,9 +213,7 @@ def test_fields_and_texts_without_vectors_are_kept_when_the_index_is_opened_agai
     index = UnitIndex(Shards(tmp_path), lambda query, number: None, VectorCache(tmp_path))
     assert index.shards.fields == (ENGLISH, "search_de", "search_es", PLAIN)
     assert find(index, "Haus") == ["de"]
-    assert sorted(text for _, (text,) in index.pending("dense", 10).values()) == sorted(
-        text for text, _ in TEXTS.values()
-    )
+    assert sorted(text for _, text in index.pending("dense", 10).values()) == sorted(text for text, _ in TEXTS.values())
     index.shards.close()
 
 

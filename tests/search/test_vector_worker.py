@@ -47,12 +47,12 @@ def test_after_a_failure_queries_are_not_sent_for_a_while(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("at_once", "sizes"), [(32, [32, 32, 6]), (256, [70]), (1, [1] * 70)])
 def test_batches_have_as_many_texts_as_the_embedder_takes_at_once(at_once: int, sizes: list[int]) -> None:
-    texts = {f"{number:032x}": ["a text"] for number in range(70)}
+    texts = {f"{number:032x}": "a text" for number in range(70)}
     assert [len(batch) for batch in _batches([*texts], texts, at_once)] == sizes
 
 
 def test_long_texts_fill_a_batch_earlier() -> None:
-    texts = {f"{number:032x}": ["x" * 60_000] for number in range(4)}
+    texts = {f"{number:032x}": "x" * 60_000 for number in range(4)}
     assert [len(batch) for batch in _batches([*texts], texts, 32)] == [2, 2]
 
 

@@ -26,7 +26,7 @@ from starlette.routing import Route
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.citation_formats import NAMES, CitationFormat, cite, count_page, format_citation
-from kg.retrieval.excerpts import EXCERPT_CHARACTERS, best_window, find_words, trim_to_words, window
+from kg.retrieval.excerpts import EXCERPT_CHARACTERS, find_words, trim_to_words, window
 from kg.retrieval.facets import MOST_COUNTED
 from kg.retrieval.notes import select_for_people, word_for_people
 from kg.retrieval.places import Places, load_places
@@ -406,7 +406,7 @@ def _show(hit: SearchHit, evidence: Evidence | None, state: State, places: Place
     Without words, mentions of the concepts in the filter are marked.
     """
     text = evidence.passage.text if evidence is not None else hit.snippet
-    low, high, marked = _mark(text, state, evidence)
+    low, high, marked = _mark(text, state, evidence, hit)
     where = _place_of(evidence) if evidence is not None else ""
     document = hit.id.partition("#")[0]
     span = (low + marked[0][0], low + marked[0][1]) if marked and evidence is not None else None
@@ -431,10 +431,10 @@ def _show(hit: SearchHit, evidence: Evidence | None, state: State, places: Place
     }
 
 
-def _mark(text: str, state: State, evidence: Evidence | None) -> tuple[int, int, list[tuple[int, int]]]:
+def _mark(text: str, state: State, evidence: Evidence | None, hit: SearchHit) -> tuple[int, int, list[tuple[int, int]]]:
     """Choose the part of a text to show, as offsets, and what to mark in it, as offsets in that part."""
     if state.words:
-        low, high = _choose_excerpt(text, state.words)
+        low, high = _cut(text, hit.start, hit.end)
         return low, high, find_words(text[low:high], state.words)
     mentions = _find_mentions(evidence, state.filters.get("concept", ())) if evidence is not None else []
     low, high = _cut(text, *(mentions[0] if mentions else (0, 0)))
@@ -467,13 +467,6 @@ def mark_pieces(text: str, marked: Sequence[tuple[int, int]]) -> list[tuple[str,
         pieces += [(text[done:low], False), (text[low:high], True)]
         done = high
     return [piece for piece in (*pieces, (text[done:], False)) if piece[0]]
-
-
-def _choose_excerpt(text: str, words: str) -> tuple[int, int]:
-    """Choose the part of a text with most words of the query, cut at words."""
-    if len(text) <= EXCERPT_CHARACTERS:
-        return 0, len(text)
-    return _cut(text, *(best_window(text, words, EXCERPT_CHARACTERS) or (0, 0)))
 
 
 def _cut(text: str, start: int, end: int) -> tuple[int, int]:

@@ -14,21 +14,20 @@ from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.asked import Asked
 from kg.retrieval.evidence import Unit, describe, load_units, origin_of, place_of
-from kg.retrieval.excerpts import PART_SNIPPET_CHARACTERS
+from kg.retrieval.excerpts import LONG_SNIPPET_CHARACTERS, cut_excerpt
 from kg.retrieval.filters import Scope
 from kg.retrieval.hybrid_search import retrieve
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader, bounded, clean_query
 from kg.retrieval.results import MOST_RESULTS, QUERY_CHARACTERS, Judged, Layout, Lean, Provenance, Query, clipped
 from kg.retrieval.search_notes import advise, describe_ranking
-from kg.search.parts import Part
 from kg.settings import Settings
-from kg.text import HEADING_SEPARATOR, quoted
+from kg.text import quoted
 from kg.tools.documents.claims import Stated, load_stated
 from kg.tools.documents.expansion import Expansion, Path, expand
 from kg.tools.documents.nodes import Node, get_path, load_nodes
 from kg.tools.documents.relations import PROPERTIES, Edge, Relation
-from kg.tools.search.passages import build_snippet, find_best_part
+from kg.tools.search.passages import build_section
 from kg.vocabulary import SOURCED
 
 PREFILTER: Final = 50
@@ -134,6 +133,8 @@ class _Ranked:
     score: float
     semantic: float
     path: Path
+    span: tuple[int, int] | None
+    """The offsets of its best part, if it has several."""
 
 
 Relations = Annotated[list[Relation], Field(max_length=len(PROPERTIES), description="Relations to follow")]
@@ -165,10 +166,11 @@ def hybrid_query(
     asked = Asked(words)
     scope = Scope((FILES_OF_SOURCES,), terms={"records": [Literal(FILES_GRAPHS)]})
     found = retrieve(reader, asked, scope, limit=max(k, PREFILTER))
-    hits = {each.iri: each.score for each in found.units}
+    hits = {each.iri: (each.score, each.span) for each in found.units}
     # No other text is as similar as a hit, so those that relations lead to follow the hits.
     is_full = len(hits) >= k and weights.hits_lead
-    expansion = expand(reader, words, hits, hops, relations, weights.graph, texts=not is_full)
+    scores = {iri: score for iri, (score, _) in hits.items()}
+    expansion = expand(reader, words, scores, hops, relations, weights.graph, texts=not is_full)
     ranked = _rank(_score_all(reader, asked, hits, expansion), expansion, weights)[:k]
     result = _build(reader, words, ranked, expansion)
     result.covers, result.uncovered_reason = found.relevance.covers, found.relevance.reason
@@ -176,28 +178,34 @@ def hybrid_query(
     result.notes = [*sorted(expansion.notes), *describe_ranking(found, "texts")]
     if not result.chunks:
         result.notes += advise(kg, asked, found, scope, "texts")
-        nearest = [_Ranked(each.iri, each.score, each.score, Path()) for each in found.nearest]
+        nearest = [_Ranked(each.iri, each.score, each.score, Path(), each.span) for each in found.nearest]
         result.nearest = _build(reader, words, nearest, expansion).chunks
     return reader.finish(result, completeness="truncated" if expansion.notes else "approximate")
 
 
-def _score_all(reader: Reader, asked: Asked, hits: Mapping[str, float], expansion: Expansion) -> Mapping[str, float]:
+_Scored = tuple[float, tuple[int, int] | None]
+"""A score, and the span of the part that has it."""
+
+
+def _score_all(
+    reader: Reader, asked: Asked, hits: Mapping[str, _Scored], expansion: Expansion
+) -> Mapping[str, _Scored]:
     """Score the hits and the texts that they lead to as one set."""
     if not expansion.paths:
         return hits
     units = [*hits, *sorted(expansion.paths)]
     ranking = asked.rank_all(reader, units=units, limit=len(units))
-    scored = {each.iri: max(0.0, each.score) for each in ranking.candidates}
-    return {iri: scored.get(iri, hits.get(iri, 0.0)) for iri in units}
+    scored = {each.iri: (max(0.0, each.score), each.span) for each in ranking.candidates}
+    return {iri: scored.get(iri, hits.get(iri, (0.0, None))) for iri in units}
 
 
-def _rank(scores: Mapping[str, float], expansion: Expansion, weights: Weights) -> list[_Ranked]:
+def _rank(scores: Mapping[str, _Scored], expansion: Expansion, weights: Weights) -> list[_Ranked]:
     """Rank all texts by the final score."""
     ranked = []
-    for iri, semantic in scores.items():
+    for iri, (semantic, span) in scores.items():
         path = expansion.paths.get(iri, Path())
         score = weights.score(semantic, path.hops, path.relation)
-        ranked.append(_Ranked(iri, score, round(semantic, 4), path))
+        ranked.append(_Ranked(iri, score, round(semantic, 4), path, span))
     return sorted(ranked, key=lambda each: (-each.score, each.path.hops, each.iri))
 
 
@@ -218,8 +226,8 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
     descriptions = describe(
         reader, {units[each.iri].document for each in kept}, {units[each.iri].graph for each in kept}
     )
-    parts = {each.iri: find_best_part(units[each.iri].text, query) for each in kept}
-    shown = {iri: _build_section(units[iri].section, part) for iri, part in parts.items()}
+    excerpts = {each.iri: cut_excerpt(units[each.iri].text, query, LONG_SNIPPET_CHARACTERS, each.span) for each in kept}
+    shown = {iri: build_section(units[iri].section, excerpt.headings) for iri, excerpt in excerpts.items()}
     chunks, explanations = [], []
     for each in kept:
         unit = units[each.iri]
@@ -229,7 +237,7 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
                 doc_id=unit.document,
                 path=get_path(unit.document),
                 section=shown[each.iri],
-                snippet=build_snippet(unit.text, query, PART_SNIPPET_CHARACTERS, parts[each.iri]),
+                snippet=excerpts[each.iri].words,
                 disputed_order=unit.is_disputed or None,
                 score=round(each.score, 4),
                 hops=each.path.hops,
@@ -248,13 +256,6 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
         edges=[_build_edge(edge, stated.get(edge)) for edge in edges],
         explanations=explanations,
     )
-
-
-def _build_section(section: str | None, part: Part) -> str | None:
-    """Build the section of a part of a text; `section` is that of the whole text."""
-    headings = section.split(HEADING_SEPARATOR) if section else []
-    below = [heading for heading in part.headings if heading not in headings]
-    return HEADING_SEPARATOR.join([*headings, *below]) or None
 
 
 def _build_edge(edge: Edge, stated: Stated | None) -> FoundEdge:

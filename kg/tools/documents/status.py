@@ -93,7 +93,7 @@ def status(kg: KnowledgeGraph) -> Status:
         queue_depth=now.queue_depth,
         last_file=now.last_file,
         last_file_at=now.last_file_at,
-        counts=counts.model_copy(update={"vectors": max(0, index.units - index.pending_vectors)}),
+        counts=counts.model_copy(update={"vectors": index.vectors}),
         last_error=now.last_error,
         last_error_at=now.last_error_at,
         ingest_rate=None if now.files_per_s is None else round(now.files_per_s, 2),

@@ -28,7 +28,7 @@ from kg.retrieval.evidence import (
     title_of,
     url_of,
 )
-from kg.retrieval.excerpts import SNIPPET_CHARACTERS, best_window
+from kg.retrieval.excerpts import cut_excerpt
 from kg.retrieval.facets import MOST_COUNTED, PostFilter, count_results, count_scope, count_units
 from kg.retrieval.filters import Scope, compile_scope, resolve_concept_filter
 from kg.retrieval.hybrid_search import (
@@ -60,9 +60,7 @@ from kg.retrieval.results import (
 )
 from kg.retrieval.search_notes import advise, describe_ranking
 from kg.retrieval.speech_records import is_speech, load_speech_text
-from kg.search.parts import Part, build_part_text, split_parts
-from kg.search.word_overlap import parse_question
-from kg.text import quoted
+from kg.text import HEADING_SEPARATOR, quoted
 from kg.tools.search.identifiers import Resolved, complete_ids, explain_missing, resolve_ids
 from kg.tools.search.neighbours import Adjacent, Neighbours, Shown, find_neighbours, load_neighbours
 
@@ -89,8 +87,6 @@ NAMES_ADDED: Final = 20
 """Maximum number of names of concepts that are added to a query."""
 TEXT_CHARACTERS: Final = 200_000
 """Maximum characters in ``text`` when one document is fetched. Truncation is reported."""
-SNIPPET_SOURCE: Final = 50_000
-"""Characters of a text in which the place of its snippet is searched."""
 MANY_IDS: Final = 200
 MANY_HINTS: Final = 20
 """Maximum number of unknown ids for which similar ones are searched. Each takes up to two queries."""
@@ -317,12 +313,16 @@ def _build_hits(
         if (unit := units.get(each.iri)) is None:
             continue
         shown = around.get(each.iri, Shown())
+        excerpt = cut_excerpt(unit.text, query, span=each.span)
         hits.append(
             SearchHit(
                 id=each.iri,
                 title=title_of(descriptions, unit.cited, voices.get(each.iri)),
                 url=url_of(descriptions, unit.cited),
-                snippet=build_snippet(unit.text, query),
+                section=build_section(unit.section, excerpt.headings),
+                snippet=excerpt.words,
+                start=excerpt.start,
+                end=excerpt.end,
                 disputed_order=unit.is_disputed or None,
                 said_by=said_by(descriptions, unit, voices.get(each.iri)),
                 score=each.score if query else None,
@@ -350,29 +350,10 @@ def widen_query(query: str, concepts: Sequence[Concept]) -> str:
     return "; ".join([query, *added])[:QUERY_CHARACTERS]
 
 
-def build_snippet(text: str, query: str, most: int = SNIPPET_CHARACTERS, part: Part | None = None) -> str:
-    """Cut `text` to `most` characters on one line: of a part, by default the best one, those around the words."""
-    line = " ".join(text.split())
-    if len(line) <= most:
-        return line
-    part = part or find_best_part(text, query)
-    before, after = text[: part.start].strip(), text[part.end :].strip()
-    line, width = " ".join(text[part.start : part.end].split()), most - 2
-    place = best_window(line, query, width)
-    start = max(0, min((place[0] if place else 0) - 40, len(line) - width))
-    end = min(len(line), start + width)
-    opening, closing = "…" if before or start else "", "…" if after or end < len(line) else ""
-    return opening + line[start:end].strip() + closing
-
-
-def find_best_part(text: str, query: str) -> Part:
-    """Find the part of a text, with the headings above it, that has most words of the query; rare ones weigh more."""
-    parts = split_parts(text[:SNIPPET_SOURCE])
-    if len(parts) == 1:
-        return parts[0]
-    overlaps = parse_question(query).measure([build_part_text("", text, part) for part in parts])
-    best = max(range(len(parts)), key=lambda number: (overlaps[number].words, overlaps[number].pairs, -number))
-    return parts[best]
+def build_section(section: str | None, headings: Sequence[str]) -> str | None:
+    """Build the section of an excerpt: that of the whole text, and further headings above the excerpt in the text."""
+    above = section.split(HEADING_SEPARATOR) if section else []
+    return HEADING_SEPARATOR.join([*above, *(heading for heading in headings if heading not in above)]) or None
 
 
 Ids = Annotated[

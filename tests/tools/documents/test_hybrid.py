@@ -137,7 +137,7 @@ def test_explanations_name_path_section_and_confidence(notes: KnowledgeGraph) ->
     found = ask(notes)
     assert len(found.explanations) == len(found.chunks)
     assert "notes/otter.md" in found.explanations[0]
-    assert "'Otter pump • Parts'" in found.explanations[0]
+    assert "'Otter pump'" in found.explanations[0]
     assert "0.90" in found.explanations[1]
     assert "1 hop" in found.explanations[1]
 

@@ -19,7 +19,7 @@ from kg.retrieval.results import SearchFilters
 from kg.search.protocol import Ranking
 from kg.store.protocol import Rows
 from kg.tools.climate.families import family_overview
-from kg.tools.search.passages import build_snippet, search
+from kg.tools.search.passages import search
 from tests.examples import dear
 
 CODES = ("DJI", "BRA", "ZAF", "XAA")
@@ -343,19 +343,6 @@ def test_the_scope_is_compiled_without_asking_the_store():
         "SELECT DISTINCT ?document WHERE { VALUES ?place { <https://w3id.org/quadcite/id/place/DJI> } "
         "?document kg:jurisdiction ?place . } LIMIT 3"
     )
-
-
-@given(st.text(max_size=900), st.text(max_size=60))
-def test_a_snippet_is_one_short_line_of_the_text(text, query):
-    snippet = build_snippet(text, query)
-    assert len(snippet) <= 240
-    assert "\n" not in snippet
-    assert snippet.strip("…").strip() in " ".join(text.split())
-
-
-def test_a_snippet_shows_the_words_asked_for():
-    text = "lorem ipsum " * 100 + "geothermal licences are granted by the minister " + "dolor sit " * 100
-    assert "geothermal licences" in build_snippet(text, "licence for geothermal use")
 
 
 def test_a_page_beyond_the_results_does_not_advise_other_filters(kg):
