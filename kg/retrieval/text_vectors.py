@@ -42,14 +42,14 @@ _DIMENSIONS: Final = 1_024
 def embed(kg: KnowledgeGraph, texts: Sequence[str]) -> tuple[str, Vectors]:
     """Compute a unit vector for each text. Returns the model's name and the vectors, one row per text."""
     if not texts:
-        return kg.search.status().model, np.empty((0, 0), dtype=np.float32)
+        return kg.search.status().first_model, np.empty((0, 0), dtype=np.float32)
     rows: list[Sequence[float]] = []
     for portion in batched(texts, _BATCH):
         made = kg.search.embed(portion)
         if made is None:
             return WORDS, word_vectors(texts)
         rows += made
-    return kg.search.status().model, np.array(rows, dtype=np.float32).reshape(len(texts), -1)
+    return kg.search.status().first_model, np.array(rows, dtype=np.float32).reshape(len(texts), -1)
 
 
 @dataclass(slots=True)

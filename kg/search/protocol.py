@@ -134,6 +134,7 @@ class IndexStatus:
     """Of units and entities, one for each part of a long text."""
     graphs: int
     model: str
+    """The names of the models, separated by a comma."""
     embedder_error: str | None = None
     """Why no vectors are being computed, such as a missing model, or None."""
     problem: str | None = None
@@ -146,6 +147,11 @@ class IndexStatus:
     """Why the index may lack texts of the store, or None."""
     vectors_per_s: float | None = field(default=None, compare=False)
     """Texts embedded a second, of late; None before the first."""
+
+    @property
+    def first_model(self) -> str:
+        """The name of the first model, which embeds texts for callers."""
+        return self.model.partition(",")[0]
 
     @property
     def vectors(self) -> int:

@@ -119,7 +119,7 @@ def propose_alignments(
     if kg.search.embed(["concept"]) is None:
         problem = kg.search.status().embedder_error or "No embedding model is installed."
         raise ModelError(f"Proposals need an embedding model. {problem}")
-    model = kg.search.status().model
+    model = kg.search.status().first_model
     threshold = THRESHOLDS.get(model) if least is None else least
     if threshold is None:
         known = ", ".join(THRESHOLDS)

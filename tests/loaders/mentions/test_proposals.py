@@ -50,7 +50,7 @@ class SharedWords:
         return None if self.model is None else word_vectors(texts).tolist()
 
     def status(self) -> IndexStatus:
-        return replace(self.search.status(), model=self.model or "none")
+        return replace(self.search.status(), model=f"{self.model or 'none'},the-second-one")
 
 
 @pytest.fixture
