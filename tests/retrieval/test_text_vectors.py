@@ -33,7 +33,7 @@ class Search:
     def status(self):
         return self
 
-    model = "a-model"
+    first_model = "a-model"
 
 
 class Memory(dict):
