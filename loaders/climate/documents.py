@@ -19,7 +19,7 @@ from kg.errors import InvalidInputError, RecordError, SourceError
 from kg.text import quoted
 from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, mint, segment, sha256
 from loaders.climate import json_objects
-from loaders.climate.layouts import BODY, HEAD, Layout, Layouts, UnknownLayoutError, load_layouts
+from loaders.climate.layouts import BODY, HEAD, Fields, Layout, Layouts, UnknownLayoutError, load_layouts
 from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
 from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, quote, to_slug
 from loaders.readers.inline import LeftOut
@@ -121,9 +121,6 @@ BLOCK_TYPES: Final = (
 )  # fmt: skip
 """The codes that the ontology describes. Any other code has a graph, shared by the records that use it."""
 
-Fields = Mapping[str, str | None]
-"""The fields of a document by name."""
-
 _LAW: Final = "law"
 _DOCUMENT: Final = "document"
 _APP: Final = "https://app.climatepolicyradar.org/documents/"
@@ -217,7 +214,7 @@ def _records(group: Group, families: _Families, layouts: Mapping[str, Layout]) -
     records: dict[tuple[str, str | None], list[BodyRow]] = defaultdict(list)
     heads: dict[tuple[str, str | None], dict[tuple[str, str | None], Fields]] = defaultdict(dict)
     faults: dict[tuple[str, str | None], str] = {}
-    by_split = {(head.layout, head.split): head.values for head in group.heads}
+    by_split = {(head.layout, head.split): layouts[head.layout].replace(head.values) for head in group.heads}
     for row in group.rows:
         layout = layouts[row.layout]
         head = by_split[row.layout, row.split]
@@ -552,20 +549,24 @@ def _document(
 
     passages, context = _choose_passages(draft, rows, layouts)
     values = layouts[passages[0].layout].values if passages else {}
-    types, languages = values.get("type", {}), values.get("language", {})
+    types, languages = values.get("type"), values.get("language")
     units, kept = [], []
     empty: list[BodyRow] = []
     unknown: Counter[str] = Counter()
     spoken: Counter[str] = Counter()
     for index, row in _sort_rows(passages, layouts):
         _, text, page, kind, language = row.values
+        if types:
+            kind = types.get(kind or "", kind)
+        if languages:
+            language = languages.get(language or "", language)
         if not text:
             draft.add_to_hash(index)
             empty.append(row)
             continue
         code = None
         if (named := present(language)) is not None:
-            code = language_tag(languages.get(named, named))
+            code = language_tag(named)
             if code is None:
                 unknown[named] += 1
             else:
@@ -576,7 +577,7 @@ def _document(
             raise RecordError(f"row {row.row}: the page number {error}") from None
         if number is not None and number < -1:
             raise RecordError(f"row {row.row}: the page number {number} is negative")
-        kind, number = types.get(kind or "", present(kind)), None if number == -1 else number
+        kind, number = present(kind), None if number == -1 else number
         draft.add_to_hash(index, text, number, kind, code)
         units.append(draft.build_unit(index, text, kind, number, code))
         kept.append(row)

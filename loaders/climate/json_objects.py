@@ -18,7 +18,7 @@ from loaders.readers.json_stream import parse_elements
 
 ENDINGS: Final = (".json", ".jsonl", ".ndjson")
 _SAMPLE: Final = 1000
-_DEEPEST: Final = 8
+_DEEPEST: Final = 12
 """Maximum wrappers around a record."""
 
 Object = Mapping[str, Any]

@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from kg.errors import InvalidInputError, SourceError
 from kg.text import join_first, quoted
-from loaders.readers.tables import Column, Columns, Part
+from loaders.readers.tables import Column, Columns, Part, find_pattern_fault
 from loaders.readers.toml_tables import Text, TomlTable, read_toml
 
 HEAD: Final = (
@@ -30,6 +30,10 @@ BODY: Final = ("index", "text", "page", "type", "language")
 
 _KNOWN: Final = Path(__file__).with_suffix(".toml")
 _SHOWN: Final = 12
+
+
+Fields = Mapping[str, str | None]
+"""The fields of a document or passage by name."""
 
 
 class UnknownLayoutError(SourceError):
@@ -51,6 +55,8 @@ class Source(TomlTable):
             raise ValueError(f"Not a regular expression ({error}).") from error
         if groups != 1:
             raise ValueError(f"It has {groups} groups; exactly one is expected: the part of the value.")
+        if (fault := find_pattern_fault(pattern)) is not None:
+            raise ValueError(f"Not a regular expression of RE2 ({fault}).")
         return pattern
 
 
@@ -102,6 +108,12 @@ class Layout(TomlTable):
     def is_of(self, columns: Collection[str]) -> bool:
         """Whether a row or an object with these columns has this layout."""
         return all(map(columns.__contains__, self.requires))
+
+    def replace(self, fields: Fields) -> Fields:
+        """Replace the values that have another form in this layout."""
+        if not self.values:
+            return fields
+        return {name: self.values.get(name, {}).get(value or "", value) for name, value in fields.items()}
 
 
 class _Layouts(TomlTable):

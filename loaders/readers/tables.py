@@ -315,6 +315,16 @@ def copy_parquet(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:
             db.execute(f"COPY ({query}) TO {_string(str(target))} (FORMAT parquet)")
 
 
+def find_pattern_fault(pattern: str) -> str | None:
+    """Find why a pattern is not one that `Part` can have; None if it is."""
+    with duckdb.connect(config=_ENGINE) as db:
+        try:
+            db.execute(f"SELECT regexp_extract('', {_string(pattern)}, 1)")
+        except duckdb.Error as error:
+            return str(error).partition("\n")[0]
+    return None
+
+
 def parquet_sheet(path: Path) -> Sheet:
     """Open a Parquet file as a stream of rows of text. Raises SourceError, also on iteration, if it is damaged."""
     if path.stat().st_size == 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
@@ -408,6 +409,7 @@ def test_a_mapping_adds_a_layout(kg: KnowledgeGraph, tmp_path: Path) -> None:
         ("[layout.a]\nrequires = ['x']\nlike = 'none'", "parser"),
         ("[layout.a]\nrequires = ['x']\nfields = {slug = {column = 'x', match = '('}}", "match"),
         ("[layout.a]\nrequires = ['x']\nfields = {slug = {column = 'x', match = 'x'}}", "match"),
+        ("[layout.a]\nrequires = ['x']\nfields = {slug = {column = 'x', match = '(?=(x))'}}", "RE2"),
         ("[layout.a]\nrequires = ['x']\nfields = {slug = 3}", "slug"),
         ("layout = 3", "layout"),
         ("[layout", "TOML"),
@@ -427,3 +429,36 @@ def test_the_fixtures_are_the_same_documents() -> None:
     assert len(feed) == 2
     tables = [said(read(FIXTURES / name)) for name in ("families.json", "pipeline.json", "metadata.csv")]
     assert all({key: found[key] - feed[key] for key in feed} == {key: set() for key in feed} for found in tables)
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5)
+names = st.sampled_from(
+    [
+        "put",
+        "id",
+        "fields",
+        "text_block",
+        "text_block_id",
+        "rows",
+        "row",
+        "documents",
+        "slug",
+        "title",
+        "import_id",
+        "x",
+    ]
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=5), max_leaves=12
+)
+
+
+@settings(max_examples=40)
+@given(values, st.sampled_from([".json", ".jsonl"]), st.integers(0, 200))
+def test_any_json_is_read_or_is_an_error_of_the_source(value: Any, ending: str, kept: int) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, f"a{ending}")
+        for text in (json.dumps(value), json.dumps([value, parser_output(PLAIN), value]), json.dumps(value)[:kept]):
+            path.write_text(text)
+            with suppress(SourceError):
+                assert any(isinstance(item, SourceDocument | Rejection) for item in documents.read(find(path)))
