@@ -246,6 +246,13 @@ def write_and_read(write: Write, given: Sequence[Document]) -> dict[str, SourceD
         return read(*write(Path(folder), given))
 
 
+@pytest.mark.parametrize("write", WITH_TEXT.values(), ids=WITH_TEXT)
+def test_two_documents_have_the_same_quads_in_each_layout(write: Write) -> None:
+    given = [PLAIN, PLAIN._replace(slug="other", languages=["ar", "fr"], sectors=(), blocks=PLAIN.blocks[:1])]
+    assert said(write_and_read(write, given)) == said(write_and_read(next(iter(WITH_TEXT.values())), given))
+
+
+@pytest.mark.long
 @settings(max_examples=12)
 @given(some_documents)
 def test_a_document_has_the_same_quads_and_hash_in_each_layout(given: list[Document]) -> None:
@@ -256,6 +263,7 @@ def test_a_document_has_the_same_quads_and_hash_in_each_layout(given: list[Docum
         assert {each.source_sha256 for each in found.values()} == {each.source_sha256 for each in first.values()}, name
 
 
+@pytest.mark.long
 @settings(max_examples=8)
 @given(some_documents)
 def test_tables_without_texts_have_the_same_documents_and_families(given: list[Document]) -> None:
@@ -453,6 +461,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=40)
 @given(values, st.sampled_from([".json", ".jsonl"]), st.integers(0, 200))
 def test_any_json_is_read_or_is_an_error_of_the_source(value: Any, ending: str, kept: int) -> None:
