@@ -47,7 +47,7 @@ class Settings(BaseSettings):
         "languages that the first one does not know. With `embedding_url`, a name of a model there.",
     )
     model_precision: Literal["int8", "fp32"] = Field(
-        "int8", description="Precision of the built-in model. int8 is twice as fast as fp32, with equal quality."
+        "int8", description="Precision of all-MiniLM-L6-v2. int8 is twice as fast as fp32, with equal quality."
     )
     models_dir: Path = Field(
         user_cache_path("quadcite") / "models", description="Folder for downloaded models (`kg models pull`)."

@@ -48,7 +48,7 @@ PINNED = {
     "special_tokens_map.json": "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
     "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-"""The source files of the built-in model, with their SHA-256."""
+"""The source files of MiniLM, with their SHA-256."""
 
 READY_MADE = ("config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 """Optional files next to the weights that fastembed reads."""
@@ -177,15 +177,14 @@ def _download_snapshot(
 if TYPE_CHECKING:
     from fastembed import TextEmbedding
 
-WINDOW = 256
-"""Input length of the built-in model in tokens, including the two special ones."""
+WINDOW = MODELS[MINILM].window
 
 MANIFEST = "manifest.json"
 FORMAT = 1
 """Version of the output of `pull`; folders of an older version are written again."""
 
 SPACE_NEEDED = 300_000_000
-"""Free disk space needed to pull the built-in model: the download, the float32 graph and the result."""
+"""Free disk space needed to pull MiniLM: the download, the float32 graph and the result."""
 
 SIMILARITY_FLOOR = {"fp32": 0.99999, "int8": 0.95}
 """Minimum cosine to the known vectors: float32 differs by rounding only, int8 by its quantization."""
@@ -246,7 +245,7 @@ def get_folder(settings: Settings, name: str | None = None) -> Path:
 def list_models(settings: Settings | None = None) -> list[ModelInfo]:
     """List every model that can be configured, those of the default settings first, then by name.
 
-    Whether a model is installed depends on `Settings.models_dir` and, for the built-in model, on its precision.
+    Whether a model is installed depends on `Settings.models_dir` and, for MiniLM, on its precision.
     """
     chosen = settings or default_settings()
     catalogue = {name: (entry["dim"], entry["size_in_GB"]) for name, entry in _load_catalogue().items()}
@@ -297,7 +296,7 @@ def pull(settings: Settings, progress: Progress | None = None, name: str | None 
             made = staging / "model"
             made.mkdir()
             if name == MINILM:
-                about = _make_built_in(settings, staging, made, say)
+                about = _make_minilm(settings, staging, made, say)
             else:
                 about = _make_ready_made(settings, entry, made, say)
             _write_manifest(made, {"format": FORMAT, "model": name, **about})
@@ -425,7 +424,7 @@ def _get_entry(name: str) -> dict[str, Any]:
 # Installation
 
 
-def _make_built_in(settings: Settings, staging: Path, made: Path, say: Progress) -> dict[str, Any]:
+def _make_minilm(settings: Settings, staging: Path, made: Path, say: Progress) -> dict[str, Any]:
     if (free := shutil.disk_usage(staging).free) < SPACE_NEEDED:
         raise ModelError(
             f"Not enough disk space in {settings.models_dir}: {free // 1_000_000} MB free, {SPACE_NEEDED // 1_000_000} "

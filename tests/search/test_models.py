@@ -1,4 +1,4 @@
-"""The built-in model is made from pinned files, once, whole or not at all; a tiny BERT stands in for the real one."""
+"""MiniLM is made from pinned files, once, whole or not at all; a tiny BERT stands in for the real one."""
 
 from __future__ import annotations
 
