@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 _SAME: Final = {"cmn": "zh", "iw": "he", "in": "id", "nb": "no", "nn": "no"}
 """Languages whose texts are searched as those of another one, and old codes."""
+SHORT: Final = 200
+"""Characters below which a text is not in another language than its document."""
+_LITTLE: Final = 0.1
+"""Share of the text of a document that is little."""
 _NAMES: Final = "und/name_to_language"
 """The table of names in all languages."""
 
@@ -49,3 +55,23 @@ def name_language(tag: str) -> str:
         return langcodes.Language.get(tag).display_name()
     except ValueError:
         return tag
+
+
+def find_strays(texts: Iterable[tuple[str, str, str | None, int]]) -> dict[str, str]:
+    """Find the short texts in a language that little of their document has, with the language of most of the document.
+
+    Each text has an id, the id of its document, its language, and its length in characters.
+    """
+    lengths: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    short: list[tuple[str, str, str]] = []
+    for text, document, language, length in texts:
+        if language is not None:
+            lengths[document][language] += length
+            if length < SHORT:
+                short.append((text, document, language))
+    strays: dict[str, str] = {}
+    for text, document, language in short:
+        whole = lengths[document]
+        if whole[language] < _LITTLE * whole.total():
+            strays[text] = max(sorted(whole), key=whole.__getitem__)
+    return strays

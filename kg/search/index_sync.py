@@ -11,7 +11,9 @@ Texts that people add to documents of sources are left out: they are no results,
 others. The state of a graph in the index names the texts that are left out, so that it changes with the sources.
 
 The language of a unit, by which its words are stemmed, is the stated one of the unit or its document, else the derived
-one (`loaders.languages`), unless that is English or unknown.
+one (`loaders.languages`), unless that is English or unknown. A short unit whose stated language little of its document
+has is in the language of the document: sources detect languages, and "Article 4: Composition" in French is English to
+them, "NPRC:" Hawaiian. Its codes are the stated ones.
 
 The codes of a unit, by which results are counted, are those that its graph states of it and its document, and what is
 derived where the graph states none: the language, and the party and state of a speaker. A party may follow from the
@@ -31,6 +33,7 @@ from typing import Final
 
 from pyoxigraph import Literal, NamedNode
 
+from kg.languages import find_strays
 from kg.search.analyzers import is_foreign
 from kg.search.protocol import GraphUnits, IndexedUnit, SearchIndex, get_kind
 from kg.sparql.terms import bind
@@ -238,14 +241,16 @@ def build_units(
     """
     units = []
     headings: dict[str, str] = {}
-    for fact in sorted(facts, key=lambda fact: (fact.parent, fact.position, fact.iri)):
+    ordered = sorted(facts, key=lambda fact: (fact.parent, fact.position, fact.iri))
+    strays = find_strays((fact.iri, fact.parent, fact.language, len(fact.text)) for fact in ordered)
+    for fact in ordered:
         own = titles.get(fact.iri, "") if fact.iri != fact.parent else ""
         parts = (titles.get(fact.parent, ""), own, headings.get(fact.parent, ""))
         prelude = "\n".join(part for part in parts if part)
         if fact.is_cut and len(prelude) > _SHOWN:
             prelude = prelude[:_SHOWN].rpartition(" ")[0] or prelude[:_SHOWN]
         about = "\n".join(sorted({*names.get(fact.parent, ()), *names.get(fact.iri, ())}))
-        language = fact.language or languages.get(fact.iri) or languages.get(fact.parent)
+        language = strays.get(fact.iri) or fact.language or languages.get(fact.iri) or languages.get(fact.parent)
         of_document, of_unit = codes.get(fact.parent, _NO_CODE), codes.get(fact.iri, _NO_CODE)
         counted = {name: sorted(values) for name, values in {**of_unit, **of_document}.items()}
         if own_languages := ({fact.language} if fact.language else of_unit.get("languages")):

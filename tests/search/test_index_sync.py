@@ -295,3 +295,17 @@ def test_what_is_derived_of_a_graph_is_in_its_state_and_only_that():
         assert repair_index(store, index) == IndexRepair(replaced), (root, value)
         parties = {unit.codes.get("party", ("",))[0] for content in index.graphs.values() for unit in content.units}
         assert parties == {"", value} if root == DERIVED_PARTY else parties <= {"", "urn:labor"}
+
+
+def test_short_unit_in_a_language_that_little_of_its_document_has_is_in_that_of_the_document() -> None:
+    said = [
+        ("Le comité de pilotage se réunit quatre fois par an, sur convocation de son président. " * 6, "fr"),
+        ("Article 4: Composition", "en"),
+        ("DECRETE", "ro"),
+        ("The annex of this decree is in English, as the parties agreed in their letters of May. " * 4, "en"),
+        ("Annexe", None),
+    ]
+    facts = [UnitFacts(f"urn:d#{at}", "urn:d", at, text, language=tag) for at, (text, tag) in enumerate(said)]
+    assert [unit.language for unit in build_units("urn:g", {}, facts)] == ["fr", "en", "fr", "en", None]
+    without_annex = [fact for fact in facts if fact.iri != "urn:d#3"]
+    assert [unit.language for unit in build_units("urn:g", {}, without_annex)] == ["fr", "fr", "fr", None]

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar, cast
 
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.languages import SHORT
 from kg.provenance.load_records import Derived, RecordOrigin, Rule
 from kg.search.index_sync import DERIVED_LANGUAGE
 from kg.sparql.terms import bind
@@ -103,7 +104,7 @@ _ENOUGH: Final = 3_000_000
 _NO_KINDS: Final[frozenset[NamedNode]] = frozenset()
 _SAMPLE: Final = 1_000
 """Characters of a document in which its language is detected."""
-_OWN: Final = 200
+_OWN: Final = SHORT
 """Minimum characters of a text that may have another language than its document or jurisdiction. Numbers and marks in
 one that contradicts the jurisdiction do not count, as when detection was measured."""
 
