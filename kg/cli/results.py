@@ -165,7 +165,8 @@ def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> No
             output.put("Nearest, probably not an answer:")
         place = hit.provenance
         row = f", row {place.row}" if place.row is not None else ""
-        output.put(f"{number}. {hit.title}  (score {hit.score:.3f})")
+        answers = "" if hit.answers is None else f", answers {hit.answers:.2f}"
+        output.put(f"{number}. {hit.title}  (score {hit.score:.3f}{answers})")
         for near in hit.before:
             output.put(f"   before: {to_single_line(near.text)}")
         output.put(f"   {hit.snippet}")
@@ -177,6 +178,8 @@ def show_found(found: SearchResult, index: IndexStatus, *, first: int = 1) -> No
         output.say("No results.")
     if found.covers is not None:
         output.say(f"Probability that the texts treat this subject: {found.covers:.2f}.")
+    elif found.uncovered_reason:
+        output.say(f"Whether the texts treat this subject is not known. {found.uncovered_reason}")
     for note in found.notes:
         output.say(output.name_options(put_quotations(note, found.names)))
     if index.embedder_error is not None:

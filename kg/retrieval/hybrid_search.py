@@ -24,7 +24,7 @@ from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness, Degraded
 from kg.search.protocol import Candidate, Codes, Ranking, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion
-from kg.search.relevance import NOTHING, UNJUDGED, Relevance, estimate_relevance
+from kg.search.relevance import NOTHING, UNJUDGED, Relevance, estimate_answers, estimate_relevance
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import to_number
@@ -232,6 +232,8 @@ class Retrieved:
     """Units in scope, by language, that were not compared with the query by meaning."""
     incomplete: str | None = None
     """Why the index may lack texts of the store, or None. The answer is then not complete."""
+    answers: Mapping[str, float] = field(default_factory=dict)
+    """The probability that a unit answers the query, by IRI, where it was estimated."""
     nearest: Sequence[Found] = ()
     """The nearest units of an answer that was refused; none is a result."""
     counted: Counted | None = None
@@ -285,7 +287,7 @@ def retrieve(
         else:
             relevance = estimate_relevance(drop_unscored(scored), ranking) if units else NOTHING
         candidates = _select(asked, scored, ranking, relevance, favoured, judged)
-        pending = _pending(scored)
+        pending = _pending(ranking, scored)
         total = _count(Counter(get_original(units[candidate.iri]) for candidate in candidates), per_document)
         ordered = reranking.apply(_ordered(reader, candidates, units, offset + limit), _is_first(favoured))
         page = list(islice(_capped(ordered, per_document, Counter()), offset, offset + limit))
@@ -298,7 +300,9 @@ def retrieve(
             codes = ((iri, known[iri]) for iri in known if iri in kept)  # in the order of `count_units`
             found = replace(found, counted=Counted.cut(codes, counted, relevance, ranking.incomplete))
         nearest = () if page or offset else _list_nearest(reader, drop_unscored(scored), units, relevance)
-        found = replace(found, nearest=nearest, degraded=_find_degraded(ranking, scored)).with_ranking(ranking)
+        answers = estimate_answers(asked.own_words, scored, ranking)
+        found = replace(found, answers=answers, nearest=nearest, degraded=_find_degraded(ranking, scored))
+        found = found.with_ranking(ranking)
         return replace(found, completeness="approximate", total=None, pending=pending) if pending else found
     return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured, counted, judged)
 
@@ -318,7 +322,7 @@ def _find_degraded(ranking: Ranking, candidates: Iterable[Candidate]) -> Degrade
     if ranking.from_store:
         return "store"
     scored = [candidate.cosine for candidate in candidates]
-    without = ranking.model is None and all(cosine is None for cosine in scored)
+    without = ranking.model is None and not ranking.uncompared and all(cosine is None for cosine in scored)
     return "words" if scored and without else None
 
 
@@ -442,7 +446,7 @@ def _best_proposals(
     ordered = chain.from_iterable(reranking.apply(_ordered(reader, block, documents, page.stop)) for block in selected)
     found = list(islice(_capped(ordered, 1, Counter()), page.stop + 1))
     following = page.stop if len(found) > page.stop else None
-    pending = sum(map(_pending, blocks))
+    pending = sum(_pending(ranking, block) for block in blocks)
     degraded = _find_degraded(ranking, chain.from_iterable(blocks))
     nearest = () if found or page.start else _list_nearest(reader, first, documents, relevance)
     if done and ranking.exhaustive and not pending:
@@ -569,9 +573,10 @@ def _proposed(
     nearest: Sequence[Found] = ()
     if favoured is not None and favoured.units:
         # They form the first block, before the proposals of the index.
-        scored = asked.rank_all(reader, units=list(favoured.units), limit=len(favoured.units)).candidates
+        ranking = asked.rank_all(reader, units=list(favoured.units), limit=len(favoured.units))
+        scored = ranking.candidates
         seen.update(favoured.units)
-        pending += _pending(scored)
+        pending += _pending(ranking, scored)
         block = favoured.first(scored, ())
         counts.update(get_original(favoured.units[candidate.iri]) for candidate in block)
         ordered = reranking.apply(_ordered(reader, block, favoured.units, wanted))
@@ -592,7 +597,7 @@ def _proposed(
         seen.update(candidate.iri for candidate in fresh)
         allowed = find_allowed(reader, scope, [candidate.iri for candidate in fresh])
         proposed = [candidate for candidate in fresh if candidate.iri in allowed]
-        pending += _pending(proposed)
+        pending += _pending(ranking, proposed)
         considered += proposed
         rescored = rescore(proposed)
         if relevance is None and (kept := drop_unscored(rescored)):
@@ -625,7 +630,8 @@ def _proposed(
     following = offset + limit if more else None
     degraded = _find_degraded(ranking, considered)
     part = Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome, degraded)
-    part = replace(part, nearest=() if found or offset else nearest)
+    answers = estimate_answers(asked.own_words, considered, ranking)
+    part = replace(part, answers=answers, nearest=() if found or offset else nearest)
     if coded and first is not None:
         if judged is None:
             results = asked.select_counted(first, relevance)
@@ -661,8 +667,9 @@ def drop_unscored(candidates: Iterable[Candidate]) -> list[Candidate]:
     return [each for each in candidates if each.bm25 > 0 or each.cosine is not None]
 
 
-def _pending(candidates: Iterable[Candidate]) -> int:
-    return sum(candidate.cosine is None for candidate in candidates)
+def _pending(ranking: Ranking, candidates: Iterable[Candidate]) -> int:
+    """Count the candidates without a vector, if vectors are pending: those that no model compares never have one."""
+    return sum(candidate.cosine is None for candidate in candidates) if ranking.pending else 0
 
 
 def rescore(candidates: Sequence[Candidate], among: Sequence[Candidate] | None = None) -> list[Candidate]:

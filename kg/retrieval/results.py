@@ -248,6 +248,12 @@ class SearchHit(BaseModel):
         None, description="Who said these words, of a speech", exclude_if=lambda value: value is None
     )
     score: float | None = Field(None, exclude_if=lambda value: value is None)
+    answers: float | None = Field(
+        None,
+        description="Probability that it answers the question. Judged of short English questions for a person, a time, "
+        "a place or a number only; absent: not judged",
+        exclude_if=lambda value: value is None,
+    )
     score_parts: ScoreParts | None = Field(None, exclude_if=lambda value: value is None)
     provenance: Provenance
     before: list[Neighbour] = Field(default_factory=list, exclude_if=operator.not_)

@@ -114,7 +114,7 @@ def describe_ranking(found: Retrieved, units: str) -> list[str]:
         )
     if found.uncompared:
         notes.append(
-            f"Compared with the query by words only, since no embedding model knows the language: {units} in "
+            f"Compared with the query by words only, since no embedding model knows both languages: {units} in "
             f"{name_languages(found.uncompared)}. Words of their language find them."
         )
     return notes

@@ -175,6 +175,7 @@ class EdgeIndex(RestartedProcess):
             near=found["near"],
             language=found["language"],
             uncompared=found["uncompared"],
+            models=found["models"],
         )
 
     def _describe_missing(self, lost: int, silent: int = 0) -> str | None:

@@ -125,6 +125,7 @@ class Server:
             "near": ranking.near,
             "language": ranking.language,
             "uncompared": ranking.uncompared,
+            "models": ranking.models,
         }
 
     def _count(self, fields: list[str], codes: Conditions) -> dict[str, Any]:

@@ -11,7 +11,8 @@ others.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 from kg.search.points import Floats
 from kg.search.protocol import Candidate, Ranking
 from kg.search.ranking import COSINE_WEIGHT, PAIR_WEIGHT
+from kg.search.registry import USE
 
 WORDS_IN_UNIT: Final = 0.3
 """Weight of the share of a query's words in a unit, where that of its cosine is 1."""
@@ -59,6 +61,17 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class Answering:
+    """The coefficients of the probability that a unit answers a short factual question, of a logistic function."""
+
+    cosine: float
+    words: float
+    lead: float
+    """Of how much nearer the unit is than the nearest other one."""
+    constant: float
+
+
+@dataclass(frozen=True, slots=True)
 class Calibration:
     """The coefficients and limits of one embedding model."""
 
@@ -68,6 +81,13 @@ class Calibration:
     """For texts in another language; None: the model does not compare these."""
     cut: float
     """Nearness below which a single unit is not listed."""
+    answering: Answering | None = None
+    """For English questions and texts; None: not measured."""
+
+    def choose(self, text: str | None, query: str | None) -> Coverage:
+        """Choose the coefficients for the languages of a text (BCP 47) and of the query (primary subtag)."""
+        is_other = text is not None and text.partition("-")[0].casefold() != query
+        return self.other if self.other is not None and is_other else self.same
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +102,33 @@ class Relevance:
     """Whether it is so small that an answer has no results."""
 
 
+_FACTUAL: Final = re.compile(
+    r"\W*(?:(?:about|after|around|at|before|by|during|for|from|in|of|on|since|to|under|until|with)\s+)?"
+    r"(?:who|whom|whose|when|where|how\s+(?:many|much|old|tall|high|large)"
+    r"|(?:what|which)\s+(?:year|date|day|month|century|decade|city|country|person|percentage|number|state|river))\b",
+    re.IGNORECASE,
+)
+"""The beginning of an English question for a person, a time, a place or a number."""
+_SHORT: Final = 14
+"""Maximum number of words of such a question: longer ones were not measured."""
+_OTHERS: Final = 0.3
+"""Nearness of the other units where there are none."""
+
 UNJUDGED: Final = Relevance(reason="It was not estimated.")
 NOTHING: Final = Relevance(0.0, refused=True)
 """That of an answer from no texts."""
 
 CALIBRATIONS: Final = {
     "sentence-transformers/all-MiniLM-L6-v2/int8": Calibration(
-        same=Coverage(near=25.3, words=6.7, units=-0.89, constant=-12.56, floor=0.12), other=None, cut=0.3
+        same=Coverage(near=25.3, words=6.7, units=-0.89, constant=-12.56, floor=0.12),
+        other=None,
+        cut=0.3,
+        answering=Answering(cosine=2.9, words=7.3, lead=10.8, constant=-7.3),
+    ),
+    f"{USE}/6bit": Calibration(
+        same=Coverage(near=20.0, words=0.0, units=-0.89, constant=-8.3, floor=0.12),
+        other=Coverage(near=11.3, words=3.5, units=-0.89, constant=-5.0, floor=0.12),
+        cut=0.3,
     ),
 }
 """By the name of the model, with its precision, as `kg.search.embedding` states it."""
@@ -97,7 +137,8 @@ CALIBRATIONS: Final = {
 def estimate_relevance(candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
     """Estimate whether the texts of a ranking treat the subject of its query, by the candidates considered for it."""
     if ranking.model is None:
-        return Relevance(reason="Texts were compared with the query by words only.")
+        unknown = ": no embedding model knows its language" if ranking.uncompared else ""
+        return Relevance(reason=f"Texts were compared with the query by words only{unknown}.")
     if ranking.pending:
         return Relevance(reason=f"{ranking.pending:,} texts have no embedding yet.")
     units = MANY if ranking.units is None else ranking.units
@@ -118,10 +159,12 @@ def estimate_relevance(candidates: Sequence[Candidate], ranking: Ranking) -> Rel
 
 def _group(candidates: Sequence[Candidate], ranking: Ranking) -> Iterable[tuple[Coverage, Sequence[Candidate]]]:
     """Group candidates by the coefficients that apply to them."""
-    calibration = CALIBRATIONS.get(ranking.model or "")
-    compared = [each for each in candidates if each.cosine is not None]
-    if calibration is not None and compared:
-        yield calibration.same, compared
+    groups: dict[Coverage, list[Candidate]] = {}
+    for each in candidates:
+        calibration = CALIBRATIONS.get(ranking.models.get(each.space or "", ranking.model or ""))
+        if calibration is not None and each.cosine is not None:
+            groups.setdefault(calibration.choose(each.language, ranking.language), []).append(each)
+    return groups.items()
 
 
 def measure_nearness(candidate: Candidate) -> float:
@@ -150,3 +193,33 @@ def is_beyond(score: float, model: str | None) -> bool:
     """Whether a unit with at most this fused score is far from the query. It may have its words nevertheless."""
     calibration = CALIBRATIONS.get(model or "")
     return calibration is not None and score < calibration.cut * COSINE_WEIGHT * (1 - PAIR_WEIGHT)
+
+
+def is_factual(query: str) -> bool:
+    """Whether a query is a short English question for a person, a time, a place or a number."""
+    return _FACTUAL.match(query) is not None and len(query.split()) <= _SHORT
+
+
+def estimate_answers(query: str, candidates: Sequence[Candidate], ranking: Ranking) -> Mapping[str, float]:
+    """Estimate the probability that a unit answers a query, by IRI; empty where that was not measured.
+
+    A unit answers if it has the words of the question and is nearer to it than all others. That separates answers from
+    others (AUC) by 0.99 among 240 paragraphs of an encyclopedia, by 0.98 with 18,000 other texts, and by 0.86 and 0.97
+    in the chapters of this project and a handbook, with the answers taken out of half of the answers. Of long questions
+    on financial rules and of claims it separates less, and other questions to the chapters 0.79, so these have none.
+    """
+    calibration = CALIBRATIONS.get(ranking.model or "")
+    weights = None if calibration is None else calibration.answering
+    if weights is None or ranking.pending or not is_factual(query):
+        return {}
+    best = sorted(map(measure_nearness, candidates), reverse=True)[:2]
+    answers = {}
+    for each in candidates:
+        if each.cosine is None or (each.language or "en").partition("-")[0] != "en":
+            continue
+        near = measure_nearness(each)
+        others = best[1:] if near == best[0] else best
+        lead = near - max(others, default=_OTHERS)
+        odds = weights.cosine * each.cosine + weights.words * each.words + weights.lead * lead + weights.constant
+        answers[each.iri] = round(1 / (1 + math.exp(-odds)), 2)
+    return answers

@@ -33,6 +33,10 @@ class Spaces:
         """Use a model as the one of a number from now on."""
         self.models, self.languages = {**self.models, number: model}, {**self.languages, number: languages}
 
+    def knows(self, language: str) -> bool:
+        """Whether a model knows a language."""
+        return not self.languages or any(self._knows(number, language) for number in self.languages)
+
     def find(self, language: str) -> Sequence[str]:
         """Find the spaces in which a vector of a unit in a language is due."""
         first = self.languages.get(0)

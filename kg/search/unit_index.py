@@ -265,9 +265,15 @@ class UnitIndex:
         model = self._get_model(asked)
         # Without thresholds or vectors the relevance is unknown, for which `units` counts.
         is_unknown = parents is not None and (model not in CALIBRATIONS or pending)
-        uncompared = self._count_uncompared(asked, units, conditions) if asked.compared else {}
+        is_known = asked.language is None or self.spaces.knows(asked.language)
+        uncompared = {} if is_known and not asked.compared else self._count_uncompared(asked, units, conditions)
         return replace(
-            ranking, model=model, pending=pending, units=None if is_unknown else allowed, uncompared=uncompared
+            ranking,
+            model=model,
+            models={space: self.shards.spaces[space].model for space in asked.spaces},
+            pending=pending,
+            units=None if is_unknown else allowed,
+            uncompared=uncompared,
         )
 
     def _count_uncompared(

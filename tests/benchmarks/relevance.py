@@ -30,15 +30,17 @@ from rich.progress import track
 
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import Candidate, GraphUnits, IndexedUnit, Ranking
-from kg.search.relevance import Coverage, drop_unrelated, estimate_relevance, measure_nearness
+from kg.search.relevance import Coverage, drop_unrelated, estimate_answers, estimate_relevance, measure_nearness
 from kg.vocabulary import sha256
 from kg.words import STOP_WORDS
 from tests.benchmarks.comparison import Comparison
 from tests.benchmarks.corpora import ROOT, Corpus, Question, find_corpora
-from tests.benchmarks.questions import FOLDERS, QUESTIONS, load_collection
+from tests.benchmarks.questions import FOLDERS, QUESTIONS, get_path, load_collection
 
 POOL: Final = 100
 PAGE: Final = 10
+FIRST: Final = 5
+"""Passages of an answer whose `answers` is measured."""
 MOST: Final = 300
 """Queries of each kind, except a collection's own questions."""
 NONSENSE: Final = 200
@@ -85,6 +87,7 @@ class Observation:
     kind: str
     number: int
     """That of the question, by which it is fitted or checked."""
+    text: str
     ranking: Ranking
     relevant: frozenset[str] = frozenset()
     is_part: bool = False
@@ -115,6 +118,8 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     checked = [each for each in observed if not each.is_fitted]
     for name in dict.fromkeys(each.texts for each in checked):
         yield from _check(name, [each for each in checked if each.texts == name])
+    for name in ("xquad_en", HELD_OUT):
+        yield from _measure_answers(name, [each for each in observed if each.texts == name and not each.is_part])
     for texts in collections[:2]:
         yield from _measure_cut(texts.name, [each for each in observed if each.texts == texts.name])
 
@@ -127,7 +132,10 @@ def _load_all(stride: int) -> Iterator[Texts]:
     for language in LANGUAGES if folder.is_dir() else ():
         yield _load_xquad(folder / f"{language}.jsonl", language)
     chapters = load_collection(HELD_OUT, FOLDERS[HELD_OUT], QUESTIONS)
-    questions = [Question(each.text, frozenset()) for each in chapters.questions]
+    questions = [
+        Question(each.text, frozenset(one.iri for one in chapters.units if each.is_answered(get_path(one), one.text)))
+        for each in chapters.questions
+    ]
     yield Texts(HELD_OUT, _to_graph(HELD_OUT, chapters.units), questions)
 
 
@@ -150,21 +158,22 @@ def _observe(texts: Texts, collections: Sequence[Texts]) -> Iterator[Observation
     """Ask a collection the queries of all kinds."""
     chance = random.Random(SEED)
     with texts.open_index() as index:
-        for kind, question, number in track(list(_list_queries(texts, collections)), texts.name, transient=True):
+        for asked, question, number in track(list(_list_queries(texts, collections)), texts.name, transient=True):
             ranking = index.rank(question.text, limit=POOL)
-            yield Observation(_name(texts, kind), kind.partition(" ")[0], number, ranking, question.relevant)
-            if "xquad" in texts.name and kind.partition(" ")[0] == "own":
+            kind, _, language = asked.partition(" ")
+            name = f"{texts.name} asked in {language}" if language else texts.name
+            yield Observation(name, kind, number, question.text, ranking, question.relevant)
+            if "xquad" in texts.name and kind == "own":
                 [relevant] = question.relevant
                 half = [each.iri for each in texts.units if _is_odd(each.iri) != _is_odd(relevant)]
-                yield Observation(
-                    _name(texts, kind), "article out", number, index.rank(question.text, units=half, limit=POOL)
-                )
+                ranking = index.rank(question.text, units=half, limit=POOL)
+                yield Observation(name, "article out", number, question.text, ranking)
             elif kind != "nonsense" and number % 2 and texts.name != HELD_OUT:
                 some = {
                     each.iri for each in chance.sample(list(texts.units), min(chance.choice(SIZES), len(texts.units)))
                 }
                 part = index.rank(question.text, units=sorted(some | question.relevant), limit=POOL)
-                yield Observation(texts.name, kind, number, part, question.relevant, is_part=True)
+                yield Observation(name, kind, number, question.text, part, question.relevant, is_part=True)
 
 
 def _list_queries(texts: Texts, collections: Sequence[Texts]) -> Iterator[tuple[str, Question, int]]:
@@ -190,12 +199,6 @@ def _list_queries(texts: Texts, collections: Sequence[Texts]) -> Iterator[tuple[
                 yield f"other{foreign}", Question(question.text, frozenset()), number
     for number, question in enumerate(_make_nonsense()):
         yield "nonsense", question, number
-
-
-def _name(texts: Texts, kind: str) -> str:
-    """Name a collection, with the language of queries in another one."""
-    language = kind.partition(" ")[2]
-    return f"{texts.name} asked in {language}" if language else texts.name
 
 
 def _is_odd(iri: str) -> bool:
@@ -260,9 +263,13 @@ def _check(name: str, observed: Sequence[Observation]) -> Iterator[Comparison]:
         yield Comparison(f"{name}: refused, {kind} ({len(refused)})", share, None, "", goal, met)
 
 
-def _print_reliability(name: str, covers: NDArray[np.float64], treated: NDArray[np.bool_]) -> None:
-    weights = np.where(treated, 0.5 / max(1, treated.sum()), 0.5 / max(1, (~treated).sum()))
-    print(f"{name}: {len(covers)} queries, Brier score {(weights * (covers - treated) ** 2).sum():.3f}")
+def _print_reliability(
+    name: str, covers: NDArray[np.float64], treated: NDArray[np.bool_], *, balanced: bool = True
+) -> None:
+    weights = np.full(len(treated), 1 / len(treated))
+    if balanced:
+        weights = np.where(treated, 0.5 / max(1, treated.sum()), 0.5 / max(1, (~treated).sum()))
+    print(f"{name}: {len(covers)} estimates, Brier score {(weights * (covers - treated) ** 2).sum():.3f}")
     print("  predicted  observed      n")
     bins = np.minimum((covers * _BINS).astype(int), _BINS - 1)
     for number in range(_BINS):
@@ -270,6 +277,25 @@ def _print_reliability(name: str, covers: NDArray[np.float64], treated: NDArray[
         if within.any():
             predicted, share = (np.average(values[within], weights=weights[within]) for values in (covers, treated))
             print(f"  {predicted:9.2f} {share:9.2f} {within.sum():6}")
+
+
+def _measure_answers(name: str, observed: Sequence[Observation]) -> Iterator[Comparison]:
+    """Measure whether `answers` tells the passages that answer from others, with and without the answers."""
+    found = []
+    for each in (one for one in observed if one.kind == "own"):
+        whole = each.ranking.candidates
+        for candidates in (whole, [one for one in whole if one.iri not in each.relevant]):
+            judged = estimate_answers(each.text, candidates, each.ranking)
+            found += [(judged[one.iri], one.iri in each.relevant) for one in candidates[:FIRST] if one.iri in judged]
+    if not found:
+        return
+    answers = np.array([probability for probability, _ in found])
+    right = np.array([is_right for _, is_right in found], np.bool_)
+    _print_reliability(f"{name}, answers of the first {FIRST}", answers, right, balanced=False)
+    wrong = np.sort(answers[~right])
+    ranks = np.searchsorted(wrong, answers[right]) + np.searchsorted(wrong, answers[right], side="right")
+    auc = float(ranks.mean() / 2 / len(wrong))
+    yield Comparison(f"{name}: AUC of answers ({len(found)} passages)", auc, None, "", ">= 0.8", auc >= 0.8)
 
 
 def _measure_cut(name: str, observed: Sequence[Observation]) -> Iterator[Comparison]:

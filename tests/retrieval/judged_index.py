@@ -9,7 +9,7 @@ from kg.search.relevance import CALIBRATIONS
 from tests.search.word_embedder import open_word_embedder
 
 MODEL: Final = "words/1024"
-[LIMITS] = CALIBRATIONS.values()
+LIMITS = next(iter(CALIBRATIONS.values()))
 
 
 if __name__ == "__main__":

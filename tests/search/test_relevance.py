@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kg.search.protocol import Candidate, Ranking
-from kg.search.relevance import CALIBRATIONS, are_near, drop_unrelated, estimate_relevance, is_related
+from kg.search.relevance import CALIBRATIONS, are_near, drop_unrelated, estimate_answers, estimate_relevance, is_related
 
-[(MODEL, LIMITS)] = CALIBRATIONS.items()
+MODEL, LIMITS = next(iter(CALIBRATIONS.items()))
 COMPLETE = Ranking((), True, MODEL, units=100)
 SHARES = st.floats(0, 1)
 
@@ -81,3 +81,28 @@ def test_units_are_near_by_their_cosines_as_each_of_them_is() -> None:
         found = are_near(np.array(cosines), model).tolist()
         assert found == [is_related(candidate(cosine), model) for cosine in cosines]
     assert not are_near(np.array([np.nan]), MODEL)[0], "not known to be near"
+
+
+@pytest.mark.parametrize(
+    ("question", "is_judged"),
+    [
+        ("Who repairs the church roof?", True),
+        ("In what year was the sea wall built?", True),
+        ("how many lanterns are lit", True),
+        ("What does the harbour committee recommend?", False),
+        ("Wer repariert das Kirchendach?", False),
+        ("sea wall", False),
+        ("When " + "the sea wall and " * 5 + "was built?", False),
+    ],
+)
+def test_only_short_questions_for_a_fact_have_answers_judged(question: str, is_judged: bool) -> None:
+    first, second = replace(candidate(0.7, 0.9), iri="urn:first"), replace(candidate(0.4, 0.2), iri="urn:second")
+    french = replace(candidate(0.7, 0.9, "fr"), iri="urn:french")
+    found = estimate_answers(question, [first, second], COMPLETE)
+    assert bool(found) == is_judged
+    if is_judged:
+        assert found["urn:first"] > 0.8 > 0.1 > found["urn:second"]
+        disputed = estimate_answers(question, [first, replace(first, iri="urn:equal"), french], COMPLETE)
+        assert disputed["urn:first"] < found["urn:first"]
+        assert "urn:french" not in disputed
+    assert estimate_answers(question, [first, second], replace(COMPLETE, pending=1)) == {}

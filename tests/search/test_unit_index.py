@@ -382,7 +382,7 @@ def test_units_far_from_the_query_are_counted_after_those_near_it(
     fill_codes(shard_index)
     cosines = {"urn:a": 0.2, "urn:b": 0.9, "urn:c": 0.1}
     found = {shard_index.shards.compute_id(iri): Candidate(iri, 0.5, 1.0, cosine) for iri, cosine in cosines.items()}
-    [model] = CALIBRATIONS
+    model = next(iter(CALIBRATIONS))
     monkeypatch.setattr(UnitIndex, "_get_model", lambda self, asked: model)
     asked = unit_index._Asked("wind", None, NO_WORDS, counted=2)
     counted = shard_index._add_counted(asked, Ranking((), exhaustive=False), found)

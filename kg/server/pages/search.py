@@ -483,6 +483,7 @@ def _list_parts(hit: SearchHit) -> list[tuple[str, str]]:
         ("meaning (cosine)", parts.meaning),
         ("share of the query's words", parts.share_of_words),
         ("share of its word pairs", parts.share_of_pairs),
+        ("probability that it answers", hit.answers),
     ]
     return [(name, f"{value:.3f}") for name, value in listed if value is not None]
 

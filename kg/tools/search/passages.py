@@ -131,10 +131,10 @@ def search(
 
     Use when you need evidence on a topic. Narrow by `filters`: place (["BRA"], ["Utah"]), domain, language,
     corpus_type, family_slug, max_passages_per_doc; passages that mention concept_qids rank first. Each result: id,
-    title, url, snippet, score, provenance (graph, source file, sha256, row). covers (0-1): whether the texts treat this
-    subject; nearest: probably not an answer.
-    facets counts the results by domain, place, year etc.; post_filter lists those of a value. Without a query,
-    all passages that pass the filters are counted, and listed with sort="newest", "oldest" or "title".
+    title, url, snippet, score, answers (absent: not judged), provenance (graph, source file, sha256, row). covers:
+    do they treat this subject; nearest: probably no answer.
+    facets counts results by domain, place, year etc.; post_filter lists those of a value. Without a query, all that
+    pass the filters are counted, and listed with sort="newest", "oldest" or "title".
     A result takes about 800 characters: a small limit, then next_offset, saves tokens.
     Example: search(query="geothermal exploration licences", filters={"iso3": ["DJI"]}, limit=5).
     Next: `fetch` the relevant ids for the full text; `list_resources` lists the valid filter values.
@@ -194,7 +194,7 @@ def search(
             notes.append(f"Only the first {MOST_COUNTED:,} results by relevance are sorted. Narrow the query.")
         following = page_of(ordered, offset, limit)
         found = replace(found, units=ordered[offset : offset + limit], next_offset=following)
-    hits = _build_hits(reader, found.units, asked, neighbours, score_parts=score_parts)
+    hits = _build_hits(reader, found.units, asked, neighbours, score_parts=score_parts, answers=found.answers)
     if found.completeness == "truncated":
         compared = f"Only the {DEEPEST:,} passages nearest to the query were compared with it. Use more specific words."
         few = "Too few of the passages that the index proposed pass the filters. Narrow the query or filters."
@@ -299,7 +299,13 @@ def _list_all(
 
 
 def _build_hits(
-    reader: Reader, found: Sequence[Found], query: str, neighbours: int, *, score_parts: bool = False
+    reader: Reader,
+    found: Sequence[Found],
+    query: str,
+    neighbours: int,
+    *,
+    score_parts: bool = False,
+    answers: Mapping[str, float] | None = None,
 ) -> list[SearchHit]:
     """Build the results for ranked passages, with as many `neighbours` of each, leaving out those without a text."""
     units = load_units(reader, [each.iri for each in found])
@@ -326,6 +332,7 @@ def _build_hits(
                 disputed_order=unit.is_disputed or None,
                 said_by=said_by(descriptions, unit, voices.get(each.iri)),
                 score=each.score if query else None,
+                answers=None if answers is None or unit.is_disputed else answers.get(each.iri),
                 score_parts=_score_parts(each) if score_parts else None,
                 provenance=origin_of(reader, descriptions, unit.graph, unit.position, *place_of(descriptions, unit)),
                 before=shown.before,

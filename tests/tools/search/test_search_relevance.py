@@ -22,7 +22,7 @@ from kg.tools.search.passages import search
 from kg.tools.sparql.local_services import expand_services
 from tests.tools.made_up import Passages, WordIndex
 
-[(MODEL, LIMITS)] = CALIBRATIONS.items()
+MODEL, LIMITS = next(iter(CALIBRATIONS.items()))
 NONSENSE = "qwxyz asdfgh zzzz"
 FOUND = Relevance(0.9)
 
