@@ -255,10 +255,10 @@ def test_rdflib_and_pyshacl_are_imported_only_where_they_are_the_reference() -> 
     assert strays == []
 
 
-def test_qdrant_edge_is_imported_only_by_the_shard_and_its_analyzers() -> None:
+def test_qdrant_edge_is_imported_only_by_the_shard_with_its_conditions_and_the_analyzers() -> None:
     """Its types cannot be sent to another process: all others use those of `kg.search.points`."""
     importers = {name_of(path) for path in MODULES for target in imports(path) if target.startswith("qdrant_edge")}
-    assert importers == {"kg/search/analyzers.py", "kg/search/shard.py"}
+    assert importers == {"kg/search/analyzers.py", "kg/search/conditions.py", "kg/search/shard.py"}
 
 
 def test_only_settings_reads_the_environment() -> None:

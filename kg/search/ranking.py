@@ -157,10 +157,14 @@ class Meaning:
     """A cosine that every unit that was not found is below or has; None if these are all."""
 
     @staticmethod
-    def join(found: Sequence[tuple[int, Compared, Hits]], depth: int) -> Meaning:
-        """Join the lists, with their numbers, each of the best `depth` units; a shorter one has all of its units."""
+    def join(found: Sequence[tuple[int, Compared, Hits]], depth: int | None) -> Meaning:
+        """Join the lists, with their numbers, each of the best `depth` units; a shorter one has all of its units.
+
+        Without a depth all of them do.
+        """
         moved = [(number, _move(hits, each.offset)) for number, each, hits in found if len(hits)]
-        least = max((hits.least for _, hits in moved if len(hits) >= depth), default=None)
+        full = [hits.least for _, hits in moved if depth is not None and len(hits) >= depth]
+        least = max(full, default=None)
         if len(moved) <= 1:
             number, hits = moved[0] if moved else (0, NO_HITS)
             return Meaning(hits, np.full(len(hits), number, np.int8), least)

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -32,10 +32,10 @@ from kg.data_directory import DataDirectory
 from kg.files import copy_with_holes, is_unwritable, measure_disk, write_file
 from kg.processes import child
 from kg.search import analyzers, word_counts
+from kg.search.conditions import Prepared, build_filter, prepare
 from kg.search.points import (
     LANGUAGE,
     NO_HITS,
-    TEXT,
     UPDATE_POINTS,
     Filter,
     Hits,
@@ -44,7 +44,7 @@ from kg.search.points import (
     get_names,
     unpack,
 )
-from kg.search.protocol import CODES, Codes, Conditions
+from kg.search.protocol import CODES, Conditions
 from kg.search.word_counts import WordCounts, Words
 from kg.store.protocol import batched
 
@@ -85,10 +85,6 @@ _QUANTIZED = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=Fa
 _FEW_BYTES = 80 << 20
 """Maximum size of the original vectors of a shard that are read at its start: those of 100,000 texts."""
 _KEYWORDS = ("kind", "graph", "parent", LANGUAGE)
-
-
-Prepared = qe.Filter | None
-"""Conditions in the form of Qdrant Edge."""
 
 
 @dataclass(slots=True)
@@ -176,7 +172,7 @@ class Shard:
     def count_values(self, name: str, where: Filter, limit: int) -> dict[str, int]:
         """Count the points that meet some conditions, by value of a field; exact below `limit` values."""
         with self._borrow() as shard:
-            hits = shard.facet(qe.FacetRequest(name, limit, exact=True, filter=_build_filter(where))).hits
+            hits = shard.facet(qe.FacetRequest(name, limit, exact=True, filter=build_filter(where))).hits
         return {str(hit.value): hit.count for hit in hits}
 
     def find(self, ids: Sequence[int]) -> list[int]:
@@ -194,7 +190,7 @@ class Shard:
     ) -> tuple[dict[int, Mapping[str, Any]], int | None]:
         """Load fields of `limit` of the points that meet some conditions, and the id at which the next page starts."""
         request = qe.ScrollRequest(
-            limit=limit, offset=start, filter=_build_filter(where), with_payload=[*fields], with_vector=False
+            limit=limit, offset=start, filter=build_filter(where), with_payload=[*fields], with_vector=False
         )
         with self._borrow() as shard:
             records, offset = shard.scroll(request)
@@ -270,7 +266,7 @@ class Shard:
 
     def delete(self, ids: Sequence[int], also: Conditions = ()) -> None:
         """Delete those of at most UPDATE_POINTS points that meet further conditions."""
-        where = _build_filter({"ids": ids, "fields": also})
+        where = build_filter({"ids": ids, "fields": also})
         with self.writing:
             with self._borrow() as shard:
                 records, _ = shard.scroll(
@@ -432,10 +428,6 @@ class Shard:
     def count_texts(self) -> int:
         """Count the texts."""
         return sum(self.counts.count_texts().values())
-
-    def count_units(self) -> int:
-        """Count the units. Kept until the next update, as counting takes 8 ms for 125,000."""
-        return self._count_kept("units", prepare({"fields": [TEXT]}))
 
     def count_vectors(self, space: str) -> int:
         """Count the units with a vector in a space. Kept until the next update."""
@@ -602,39 +594,6 @@ def _require_room(folder: Path) -> None:
     """Raise OSError if the disk is full: Edge writes through memory maps, which ends the process on a full disk."""
     if shutil.disk_usage(folder).free < _ROOM_BYTES:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
-
-
-def prepare(where: Filter | None) -> Prepared:
-    """Prepare conditions for searches of several shards: a thousand ids take 2 ms."""
-    return _build_filter(where) if where else None
-
-
-def _build_filter(where: Filter) -> qe.Filter:
-    must: list[qe.ConditionType] = [_build_alternatives(each) for each in where.get("fields", ())]
-    must_not: list[qe.ConditionType] = []
-    if (ids := where.get("ids")) is not None:
-        must.append(qe.HasIdCondition({*ids}))
-    must += [_build_having(space) for space in where.get("having", ())]
-    if lacking := where.get("lacking"):
-        must_not.append(qe.Filter(must=[_build_having(space) for space in lacking]))
-    return qe.Filter(must=must, must_not=must_not)
-
-
-def _build_having(space: str) -> qe.Filter:
-    return qe.Filter(should=[qe.HasVectorCondition(name) for name in get_names(space)])
-
-
-def _build_alternatives(fields: Codes) -> qe.ConditionType:
-    found = [_build_condition(name, values) for name, values in fields.items() if values]
-    if not found:
-        never = _build_alternatives(TEXT)
-        return qe.Filter(must=[never], must_not=[never])
-    return found[0] if len(found) == 1 else qe.Filter(should=[*found])
-
-
-def _build_condition(name: str, values: Collection[str]) -> qe.FieldCondition:
-    match = qe.MatchValue(next(iter(values))) if len(values) == 1 else qe.MatchAny([*values])
-    return qe.FieldCondition(name, match=match)
 
 
 def build_config(

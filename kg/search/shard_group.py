@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from kg.search.conditions import Prepared, prepare
 from kg.search.points import NO_HITS, Filter, Floats, Hits, Places, Point, VectorSpace
 from kg.search.protocol import Conditions
-from kg.search.shard import Prepared, Shard, prepare
+from kg.search.shard import Shard
 
 _DECIMALS: Final = 4
 """Scores are single precision, summed in any order: further digits are noise that would reorder equal scores."""

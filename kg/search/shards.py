@@ -25,13 +25,13 @@ from typing import Any, Final
 
 from kg.errors import IndexUnavailableError
 from kg.files import copy_with_holes, measure_disk, write_file
-from kg.search.analyzers import ENGLISH, find_field, get_analyzer
+from kg.search.analyzers import ENGLISH, get_analyzer
 from kg.search.points import NO_HITS, UPDATE_POINTS, Filter, Hits, Places, Point, VectorSpace, compute_id
 from kg.search.protocol import Conditions
 from kg.search.shard import REST_S, compact_folder, is_outdated
 from kg.search.shard_group import ShardGroup
 from kg.search.shard_process import ShardProcess
-from kg.search.tokenization import split_query
+from kg.search.word_rarity import Words, weigh
 from kg.store.protocol import batched
 
 log = logging.getLogger(__name__)
@@ -53,8 +53,6 @@ _MOST_COUNTED: Final = 64
 """Counts that are kept."""
 
 _Holder = ShardGroup | ShardProcess
-_Words = Mapping[str, tuple[Sequence[int], Sequence[float]]]
-"""Words and their weights by field."""
 
 
 class Shards:
@@ -103,7 +101,7 @@ class Shards:
         """How often an answer lacked those of a process."""
         self._failing: Final = Lock()
         self._tolerated: Final = local()
-        self._weighed: tuple[int, object, _Words] = -1, None, {}
+        self._weighed: tuple[int, object, Words] = -1, None, {}
         """Number of updates, the last query by words with its language, and its words."""
         self._counted: tuple[int, dict[str, int]] = -1, {}
         """Number of updates when units were counted, and their numbers by condition."""
@@ -295,38 +293,12 @@ class Shards:
             self._weighed = written, (text, language), words
         return self._search_words(words, where, limit)
 
-    def _weigh(self, text: str, language: str | None) -> _Words:
-        """Weigh the words of a query in each field by their rarity.
-
-        In a field of another language a word is at most as rare as in that of the query. Names are rare in both. Common
-        words are rare in the other one: they would make a fragment in the language of the query its best text.
-        """
-        asked = {name: get_analyzer(name).embed_query(text) for name in self.fields}
-        counted = self._count_words({name: [*each.indices] for name, each in asked.items()})
-        rarities = {
-            name: {
-                word: _rate(counted[name][0], having)
-                for word, having in zip(each.indices, counted[name][1], strict=True)
-            }
-            for name, each in asked.items()
-        }
-        own = None if language is None else find_field(language)
-        if own is not None and own in asked and counted[own][0]:
-            known = rarities[own]
-            for token in split_query(text) if len(asked) > 1 else ():
-                most = max((known.get(word, 0.0) for word in get_analyzer(own).embed_query(token).indices), default=0.0)
-                for name in asked.keys() - {own}:
-                    for word in get_analyzer(name).embed_query(token).indices:
-                        rarities[name][word] = min(rarities[name].get(word, 0.0), most)
-        weighed = {
-            name: {
-                word: value * rarities[name][word]
-                for word, value, having in zip(each.indices, each.values, counted[name][1], strict=True)
-                if having and rarities[name][word]
-            }
-            for name, each in asked.items()
-        }
-        return {name: ([*words], [*words.values()]) for name, words in weighed.items() if words}
+    def _weigh(self, text: str, language: str | None) -> Words:
+        """Weigh the words of a query in each field by their rarity."""
+        analyzed = {name: get_analyzer(name).embed_query(text) for name in self.fields}
+        asked = {name: (each.indices, each.values) for name, each in analyzed.items()}
+        counted = self._count_words({name: [*words] for name, (words, _) in asked.items()})
+        return weigh(text, language, asked, counted)
 
     def count_each(self, words: Sequence[str]) -> dict[str, tuple[int, list[int]]]:
         """Count the texts of each field, and those with each of some words; none have a stop word."""
@@ -353,7 +325,7 @@ class Shards:
         """Find up to `limit` units that contain a word, given as the dimension of a field."""
         return {*self._search_words({field: ([word], [1.0])}, where, limit).ids.tolist()}
 
-    def _search_words(self, words: _Words, where: Filter | None, limit: int) -> Hits:
+    def _search_words(self, words: Words, where: Filter | None, limit: int) -> Hits:
         found = self._search("search_words", where, words=words, limit=limit) if words and limit else {}
         return Hits.join(found.values()).cut(limit)
 
@@ -586,11 +558,6 @@ def compact_folders(folder: Path) -> None:
     for name in sorted(_list_folders(folder)):
         if (folder / name / _RECORD).is_file():
             compact_folder(folder / name)
-
-
-def _rate(texts: int, having: int) -> float:
-    """Compute the rarity of a word that some of the texts have."""
-    return math.log1p((texts - having + 0.5) / (having + 0.5))
 
 
 def _list_folders(folder: Path) -> list[str]:

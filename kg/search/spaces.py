@@ -90,7 +90,7 @@ class Spaces:
         groups: dict[tuple[float, bool], list[str]] = {}
         for each in languages:
             known = "en" if each == UNKNOWN else each
-            offset = get_offset(self.models[SLOTS[space]], language, known)
+            offset = get_offset(self.models.get(SLOTS[space], ""), language, known)
             groups.setdefault((offset, space != DENSE and known != language), []).append(each)
         for (offset, is_foreign), some in groups.items():
             yield Compared(space, vector, offset, tuple(some) if len(groups) > 1 else None, is_foreign)

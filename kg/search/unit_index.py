@@ -613,7 +613,8 @@ class UnitIndex:
                 among["fields"] = [*among.get("fields", ()), {LANGUAGE: each.languages}]
             hits = self.shards.search_vectors(each.space, each.vector, among, limit, exact=exact or limit >= _MAX_DEPTH)
             found.append((number, each, hits))
-        return Meaning.join(found, limit)
+        are_all = where is not None and len(where.get("ids", range(limit + 1))) <= limit
+        return Meaning.join(found, None if are_all else limit)
 
     # Writing
 

@@ -87,7 +87,7 @@ def find_languages() -> Corpus | None:
 def load_xquad_questions(language: str) -> Sequence[Question]:
     """Load the questions to the odd paragraphs, on which no offset was learned: the answer is an id of a paragraph."""
     return [
-        Question(question, frozenset((each["id"],)))
+        Question(question["question"], frozenset((each["id"],)))
         for each in _read_xquad(_find_folder() / "xquad", language)[1::2]
         for question in each["questions"]
     ]
