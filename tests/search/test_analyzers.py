@@ -22,6 +22,7 @@ def finds(language: str, query: str, text: str) -> bool:
         ("fr", "elections", "l'élection présidentielle"),
         ("es", "educacion", "la educación pública"),
         ("pl", "ustawa", "o zmianie ustawy"),
+        ("pl", "podatek", "o podatku"),
         ("cs", "obcanum", "občanům"),
         ("sk", "vlada", "návrh vlády"),
         ("uk", "закон", "відповідно до законів"),
