@@ -89,7 +89,7 @@ class Identities:
         return ", ".join(sorted(theirs.values())) or "an earlier load"
 
     def find_texts(self, documents: Sequence[SourceDocument]) -> dict[NamedNode, str]:
-        """Find the stored records with texts of these without any, from other files; return why each is kept."""
+        """Find the stored records with texts, from more files than these without any; return why each is kept."""
         if not documents:
             return {}
         by_graph = {graph_name(document): document for document in documents}
@@ -98,7 +98,7 @@ class Identities:
         found = {}
         for graph, theirs in load_records.load_sources(self.store, graphs).items():
             ours = {load_records.mint_source(origin.snapshot.source).value for origin in by_graph[graph].origins}
-            if ours.isdisjoint(theirs):
+            if not ours >= theirs.keys():
                 found[graph] = (
                     f"The stored record has texts, from {', '.join(sorted(theirs.values()))}; this one has none."
                 )

@@ -37,18 +37,22 @@ if TYPE_CHECKING:
 
 def _climate(given: Settings, options: Options) -> Loader:
     from loaders.climate import documents as climate_policy
+    from loaders.climate.graph.catalogs import Catalogs
     from loaders.climate.json_objects import cut
     from loaders.climate.layouts import load_layouts
     from loaders.readers.places import merge_place
 
+    catalogs = Catalogs()
+    layouts = load_layouts(options.get("mapping"))
     return Loader(
         climate_policy.DOMAIN,
         climate_policy.VERSION,
-        partial(climate_policy.read, layouts=load_layouts(options.get("mapping"))),
+        partial(climate_policy.read, layouts=layouts, find_catalogs=catalogs.find),
         (*TABLES, ".json"),
         config=options,
         cut=cut,
         options=options,
+        prepare=catalogs.open,
         merge=merge_place,
     )
 

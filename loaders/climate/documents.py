@@ -7,7 +7,8 @@ import hashlib
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from functools import cache, lru_cache
 from itertools import pairwise
@@ -128,8 +129,14 @@ _LAWS_SITE: Final = "https://climate-laws.org"
 _NAMED_ROWS: Final = 5
 
 
-def read(files: Sequence[File], layouts: Layouts | None = None) -> Iterator[SourceDocument | Rejection | Notice]:
+def read(
+    files: Sequence[File],
+    layouts: Layouts | None = None,
+    find_catalogs: Callable[[Sequence[str]], Sequence[File]] = lambda identifiers: (),
+) -> Iterator[SourceDocument | Rejection | Notice]:
     """Yield the documents of `files`, one for each slug and language version, in the order of slugs.
+
+    `find_catalogs` finds other files with the documents of these identifiers, to which passages refer.
 
     Invalid records are yielded as Rejections, and so are unreadable files, also those of another layout. Raises
     SourceError if no file can be read, before the first document, and for damage that is found later.
@@ -157,9 +164,16 @@ def read(files: Sequence[File], layouts: Layouts | None = None) -> Iterator[Sour
             yield Notice(f"{next(iter(sources))}{others}: layout {quoted(name)}")
         count = len({file.snapshot.source for file in tables.files})
         yield Notice(f"{tables.rows:,} rows in {count} files", expected_rows=tables.rows)
+        given = {file.snapshot.source for file in tables.files}
+        for file in find_catalogs(tables.find_unlinked()) if tables.links else ():
+            with suppress(SourceError):  # then the passages are rejected
+                if file.snapshot.source not in given:
+                    names = [layout.name for layout, _ in _add_file(tables, file, layouts)]
+                    yield Notice(f"{file.snapshot.source}, of an earlier load: layout {quoted(', '.join(names))}")
         families = _Families(tables, [name for name in of_layout if layouts.by_name[name].law])
         for group in tables.groups():
-            yield from _records(group, families, layouts.by_name)
+            if any(row.file.snapshot.source in given for row in group.rows):
+                yield from _records(group, families, layouts.by_name)
 
 
 def _add_file(tables: Tables, file: File, layouts: Layouts) -> Iterator[tuple[Layout, Sequence[str]]]:
@@ -547,7 +561,7 @@ def _document(
     else:
         raise RecordError("Missing family: family slug and family title are both empty.")
 
-    passages, context = _choose_passages(draft, rows, layouts)
+    passages, descriptions, left_out = _choose_passages(draft, rows, layouts)
     values = layouts[passages[0].layout].values if passages else {}
     types, languages = values.get("type"), values.get("language")
     units, kept = [], []
@@ -588,26 +602,27 @@ def _document(
     draft.add_languages([version] if version is not None else _document_languages(draft, head, spoken))
     if not units and any(layouts[row.layout].has_text for row in rows):
         draft.warn("has no text")
-    return draft.build(title, units, kept or context, _origins([*empty, *(context if kept else ())]))
+    return draft.build(title, units, [*kept, *descriptions] or left_out, _origins([*empty, *left_out]))
 
 
 def _choose_passages(
     draft: _Draft, rows: Sequence[BodyRow], layouts: Mapping[str, Layout]
-) -> tuple[list[BodyRow], list[BodyRow]]:
-    """Split the rows of a document into passages and the others. Of passages in several layouts, those of one count."""
+) -> tuple[list[BodyRow], list[BodyRow], list[BodyRow]]:
+    """Split the rows of a document into passages, descriptions of it, and passages that it has in another layout."""
     passages: dict[str, list[BodyRow]] = defaultdict(list)
-    others: list[BodyRow] = []
+    descriptions: list[BodyRow] = []
+    left_out: list[BodyRow] = []
     for row in rows:
         layout = layouts[row.layout]
         is_passage = layout.has_text and not (layout.records and row.values[:2] == (None, None))
-        (passages[row.layout] if is_passage else others).append(row)
+        (passages[row.layout] if is_passage else descriptions).append(row)
     if len(passages) > 1:
         chosen = max(passages, key=lambda name: len(passages[name]))
         for name in passages.keys() - {chosen}:
-            left_out = passages.pop(name)
-            draft.warn(f"{len(left_out):,} passages in layout {quoted(name)} left out: it has more in {quoted(chosen)}")
-            others += left_out
-    return next(iter(passages.values()), []), others
+            spare = passages.pop(name)
+            draft.warn(f"{len(spare):,} passages in layout {quoted(name)} left out: it has more in {quoted(chosen)}")
+            left_out += spare
+    return next(iter(passages.values()), []), descriptions, left_out
 
 
 def _document_languages(draft: _Draft, head: Fields, spoken: Counter[str]) -> list[str]:

@@ -244,6 +244,17 @@ class Tables:
                 pending = next(head, None)
             yield Group(key, heads_of_key, rows)
 
+    def find_unlinked(self) -> list[str]:
+        """Find the values by which rows refer to rows with a key that no file has."""
+        source = " UNION ALL ".join(self.selects)
+        found: set[str] = set()
+        for layout, field in self.links.items():
+            link = f"h{self.head.index(field)}"
+            known = f"SELECT {link} FROM ({source}) WHERE key IS NOT NULL AND {link} IS NOT NULL"  # noqa: S608
+            mine = f"layout = {_string(layout)} AND key IS NULL AND {link} NOT IN ({known})"
+            found.update(value for (value,) in self._rows(f"SELECT DISTINCT {link} FROM ({source}) WHERE {mine}"))  # noqa: S608
+        return sorted(found)
+
     def fields(self, layout: str, names: Sequence[str]) -> Iterator[tuple[File, int, tuple[str | None, ...]]]:
         """Yield the file, row number and some head fields of each row of the files with this layout."""
         mine = [select for select, of in zip(self.selects, self.layouts, strict=True) if of == layout]

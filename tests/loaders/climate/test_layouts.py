@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 
 from kg.errors import InvalidInputError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.provenance.load_records import load_sources
 from kg.settings import Settings
+from kg.store.protocol import Rows
 from kg.vocabulary import DCTERMS, SCHEMA, SKOS, mint
 from loaders.climate import documents, json_objects
 from loaders.climate.layouts import load_layouts
@@ -292,8 +294,8 @@ def test_passages_and_documents_of_different_layouts_complete_each_other(tmp_pat
     ):
         [document] = read(passages, described).values()
         assert [unit.text for unit in document.units] == ["One.", "Two."]
-        assert {Path(origin.snapshot.source).name for origin in document.origins} == {"p.jsonl"}
-        assert {Path(origin.snapshot.source).name for origin in document.context} == {described.name}
+        rows = [(Path(origin.snapshot.source).name, list(origin.rows)) for origin in document.origins]
+        assert rows == [("p.jsonl", [3, 2]), (described.name, [1])]  # the feed has the passages in reverse
     rejected = [item for item in documents.read(find(passages)) if isinstance(item, Rejection)]
     assert [(each.record, each.key) for each in rejected] == [(PLAIN.id, None)]
     assert PLAIN.id in rejected[0].reason
@@ -471,3 +473,20 @@ def test_any_json_is_read_or_is_an_error_of_the_source(value: Any, ending: str, 
             path.write_text(text)
             with suppress(SourceError):
                 assert any(isinstance(item, SourceDocument | Rejection) for item in documents.read(find(path)))
+
+
+def test_passages_are_of_a_document_that_an_earlier_load_described(kg: KnowledgeGraph, tmp_path: Path) -> None:
+    described = as_csv(tmp_path / "t.csv", [table(PLAIN), table(PLAIN._replace(slug="other"))])
+    passages = as_lines(tmp_path / "p.jsonl", vespa(PLAIN)[:-1])
+    assert load(kg, "climate", [str(described)]).loaded == 2
+    report = load(kg, "climate", [str(passages)])
+    assert (report.loaded, report.skipped, report.rejected) == (1, 0, 0), report.rejections
+    graph = mint("graph", "src", "climate", "plan")
+    rows = kg.store.query(f"SELECT ?p ?o {{ GRAPH {graph} {{ ?d a kg:PolicyDocument ; dcterms:title 'Plan' }} }}")
+    assert isinstance(rows, Rows)
+    assert rows.rows
+    assert {name.rpartition("/")[2] for name in load_sources(kg.store, [graph])[graph].values()} == {"t.csv", "p.jsonl"}
+    assert load(kg, "climate", [str(passages)]).skipped == 1
+    assert len(load(kg, "climate", [str(described)]).older) == 1, "the texts are kept"
+    described.unlink()
+    assert load(kg, "climate", [str(as_lines(passages, vespa(PLAIN)[:-2]))]).rejected == 1

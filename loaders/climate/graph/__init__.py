@@ -1,0 +1,1 @@
+"""Stored documents of the publisher, and the files that describe them."""
