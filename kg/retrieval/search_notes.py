@@ -44,7 +44,8 @@ def advise(
     try:
         if widen is not None and filters:
             notes += _describe_filters(kg, asked, filters, widen)
-        notes += _describe_searched(kg, found, scope, units)
+        if found.relevance.refused:
+            notes += _describe_searched(kg, found, scope, units)
     except IndexUnavailableError:
         pass  # the search answered without the index, and states that
     return notes
