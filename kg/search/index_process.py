@@ -67,7 +67,7 @@ class Server:
                 vectors.embed_query,
                 self._cache,
                 vectors.wake,
-                Spaces(languages={0: get_languages(vectors.slots[0].model)}),
+                Spaces(languages={number: get_languages(slot.model) for number, slot in enumerate(vectors.slots)}),
             )
             for kind, place in _find_places(folder).items()
         }

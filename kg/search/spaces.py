@@ -27,7 +27,7 @@ class Spaces:
 
     models: dict[int, str] = field(default_factory=dict)
     languages: dict[int, frozenset[str] | None] = field(default_factory=dict)
-    """Primary subtags; None: all."""
+    """Primary subtags; None: all. Also of models that are not open yet, whose vectors are due already."""
 
     def use(self, number: int, model: str, languages: frozenset[str] | None) -> None:
         """Use a model as the one of a number from now on."""
@@ -36,6 +36,11 @@ class Spaces:
     def knows(self, language: str) -> bool:
         """Whether a model knows a language."""
         return not self.languages or any(self._knows(number, language) for number in self.languages)
+
+    def lose(self, number: int) -> None:
+        """Note that the model of a number is missing. No vector by the second model is due then."""
+        if number:
+            self.languages = {each: known for each, known in self.languages.items() if each != number}
 
     def find(self, language: str) -> Sequence[str]:
         """Find the spaces in which a vector of a unit in a language is due."""

@@ -201,6 +201,9 @@ class VectorWorker:
             if self._stopping.is_set():
                 return
             slot.fail(error)
+            if slot.embedder is None:
+                for units in self.indexes:
+                    units.spaces.lose(number)
             slot.opened.set()
             slot.next_try = time.monotonic() + slot.retry_s
             slot.retry_s = min(2 * slot.retry_s, _RETRY_S[1])
