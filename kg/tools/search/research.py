@@ -11,11 +11,13 @@ from pydantic import BaseModel, Field
 from kg.errors import NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
-from kg.retrieval.results import Identifier, Judged, Layout, Query, Result
+from kg.retrieval.results import BYTES_PER_TOKEN, READING_TOKENS, Identifier, Judged, Layout, Query, Result, SearchHit
 from kg.tools.search import passages
 
 _PART: Final = re.compile(r"[#&]from=(?P<start>[0-9]{1,9})\s*\Z")
 """The end of an id that continues a text at a character."""
+_READ: Final = READING_TOKENS * BYTES_PER_TOKEN // 2
+"""Characters of a text that an answer of the default size has surely."""
 
 
 class ResearchHit(BaseModel):
@@ -54,7 +56,7 @@ def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
     Next: `fetch` an id for the full text.
     """
     found = passages.search(kg, query, limit=20)
-    hits = [ResearchHit(id=hit.id, title=hit.title, url=hit.url) for hit in found.results]
+    hits = [ResearchHit(id=_locate(hit), title=hit.title, url=hit.url) for hit in found.results]
     return ResearchHits(
         results=hits,
         notes=found.notes,
@@ -64,6 +66,11 @@ def search(kg: KnowledgeGraph, query: Query) -> ResearchHits:
         degraded=found.degraded,
         meta=found.meta,
     )
+
+
+def _locate(hit: SearchHit) -> str:
+    """Return the id of a hit; for a long text that of the part from the words on, which `fetch` cuts off otherwise."""
+    return build_part_id(hit.id, hit.start) if hit.start and hit.end > _READ else hit.id
 
 
 def build_part_id(id: str, start: int) -> str:

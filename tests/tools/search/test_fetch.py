@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
 from kg.errors import InvalidInputError, NotFoundError
-from kg.retrieval.results import FEWEST_TOKENS
+from kg.retrieval.results import FEWEST_TOKENS, SearchResult
 from kg.tools.mounts import RESEARCH
 from kg.tools.registry import get
 from kg.tools.search import passages, research
-from kg.tools.search.passages import fetch
+from kg.tools.search.passages import fetch, search
 from kg.vocabulary import mint
 from tests.tools.made_up import quads_of
 
@@ -125,6 +126,14 @@ def test_the_research_pair_gives_the_same_words(kg):
     document = research.fetch(kg, hit.id)
     assert (document.id, document.title, document.url) == (hit.id, hit.title, hit.url)
     assert document.text == fetch(kg, ids=[hit.id]).evidence[0].passage.text
+
+
+def test_a_research_id_begins_a_long_text_at_the_words_that_were_found(kg, monkeypatch):
+    hit = search(kg, "geothermal", limit=1).results[0]
+    for start, ending in ((0, ""), (40, ""), (9_000, "&from=9000")):
+        found = SearchResult(results=[hit.model_copy(update={"start": start, "end": start + 200})])
+        monkeypatch.setattr(passages, "search", Mock(return_value=found))
+        assert research.search(kg, "geothermal").results[0].id == hit.id + ending
 
 
 def test_a_long_document_is_cut_at_whole_passages_and_says_so(kg, corpus, monkeypatch):
