@@ -104,7 +104,8 @@ class Asked:
             return [candidate for candidate in candidates if candidate.score >= self.min_score]
         if relevance.refused:
             return []
-        return list(candidates) if relevance.covers is None else drop_unrelated(candidates, ranking.model)
+        keeps_all = relevance.covers is None and not ranking.uncompared
+        return list(candidates) if keeps_all else drop_unrelated(candidates, ranking.model)
 
     def select_further(
         self, candidates: Sequence[Candidate], ranking: Ranking, relevance: Relevance, results: Container[str]

@@ -99,7 +99,7 @@ class Relevance:
     reason: str | None = None
     """Why it is not known."""
     refused: bool = False
-    """Whether it is so small that an answer has no results."""
+    """Whether an answer has no results, since it is too small among the texts that could be compared."""
 
 
 _FACTUAL: Final = re.compile(
@@ -111,6 +111,7 @@ _FACTUAL: Final = re.compile(
 """The beginning of an English question for a person, a time, a place or a number."""
 _SHORT: Final = 14
 """Maximum number of words of such a question: longer ones were not measured."""
+_MOST_WORDS: Final = 0.5
 _OTHERS: Final = 0.3
 """Nearness of the other units where there are none."""
 
@@ -153,7 +154,8 @@ def estimate_relevance(candidates: Sequence[Candidate], ranking: Ranking) -> Rel
         return Relevance(reason="The search index may lack texts.")
     if ranking.uncompared:
         languages = ", ".join(sorted(ranking.uncompared))
-        return Relevance(reason=f"Texts in some languages ({languages}) were compared with the query by words only.")
+        reason = f"Texts in some languages ({languages}) were compared with the query by words only."
+        return Relevance(reason=reason, refused=not any(_has_words(each) for each in candidates))
     return Relevance(round(covers, 3), refused=True)
 
 
@@ -165,6 +167,11 @@ def _group(candidates: Sequence[Candidate], ranking: Ranking) -> Iterable[tuple[
         if calibration is not None and each.cosine is not None:
             groups.setdefault(calibration.choose(each.language, ranking.language), []).append(each)
     return groups.items()
+
+
+def _has_words(candidate: Candidate) -> bool:
+    """Whether a unit that no model compares has most of the query's words."""
+    return candidate.cosine is None and candidate.words >= _MOST_WORDS
 
 
 def measure_nearness(candidate: Candidate) -> float:

@@ -53,13 +53,20 @@ def test_an_answer_is_refused_below_the_floor_alone() -> None:
         replace(COMPLETE, model="other/model"),
         replace(COMPLETE, pending=1),
         replace(COMPLETE, incomplete="a shard did not answer"),
-        replace(COMPLETE, uncompared={"bn": 12}),
     ],
 )
 def test_what_cannot_be_told_is_null_with_the_reason(ranking: Ranking) -> None:
     found = estimate_relevance([candidate(0.1)], ranking)
     assert (found.covers, found.refused) == (None, False)
     assert found.reason
+
+
+def test_texts_that_no_model_compares_are_results_with_most_words_alone() -> None:
+    lacking = replace(COMPLETE, uncompared={"bn": 12})
+    for words, refused in ((0.1, True), (0.9, False)):
+        found = estimate_relevance([candidate(0.1), candidate(None, words, "bn")], lacking)
+        assert (found.covers, found.refused) == (None, refused)
+        assert "bn" in (found.reason or "")
 
 
 def test_texts_that_are_near_are_told_although_others_are_lacking() -> None:
