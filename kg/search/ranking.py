@@ -59,6 +59,9 @@ _DECIMALS = 6
 
 _SCALE = 10.0**_DECIMALS
 
+_LEAST_COSINE = 1e-6
+"""Best cosine below which shares of it are not computed."""
+
 MARGIN = 2 / _SCALE
 """How much a bound may exceed the score of a unit with both scores."""
 
@@ -99,7 +102,7 @@ class Fusion:
 
     def _find_foreign_share(self) -> float:
         """Find the least share of the best BM25 score that a unit in another language has, for a cosine of 1."""
-        return self.foreign_share / self.top_cosine if self.top_cosine > 0 else 0.0
+        return self.foreign_share / self.top_cosine if self.top_cosine > _LEAST_COSINE else 0.0
 
     def score_all(self, bm25: Floats, cosine: Floats, is_foreign: NDArray[np.bool_] | bool = False) -> Floats:
         """Compute the scores of units. A BM25 of NaN is 0; a unit with a cosine of NaN has no vector."""

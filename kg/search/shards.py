@@ -302,7 +302,7 @@ class Shards:
 
     def count_each(self, words: Sequence[str]) -> dict[str, tuple[int, list[int]]]:
         """Count the texts of each field, and those with each of some words; none have a stop word."""
-        found = {name: [[*get_analyzer(name).embed_query(word).indices][:1] for word in words] for name in self.fields}
+        found = {name: [get_analyzer(name).list_dimensions(word)[:1] for word in words] for name in self.fields}
         counted = self._count_words({name: [*chain.from_iterable(each)] for name, each in found.items()})
         numbers = {name: iter(having) for name, (_, having) in counted.items()}
         return {

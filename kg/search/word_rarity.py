@@ -47,7 +47,7 @@ def weigh(
 
 
 def _analyze(field: str, word: str) -> Sequence[int]:
-    return get_analyzer(field).embed_query(word).indices
+    return get_analyzer(field).list_dimensions(word)
 
 
 def _rate(texts: int, having: int) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kg.search.points import Floats, Hits
@@ -60,6 +60,7 @@ def test_equal_scores_are_equal_also_when_they_differ_by_float_noise() -> None:
     assert one == other
 
 
+@example(units=[(1.0, 0.5, True)], top=(1.0, 2e-311), pair_weight=0.0)
 @given(
     units=st.lists(st.tuples(st.none() | SCORES, st.none() | COSINES, st.booleans()), min_size=1),
     top=st.tuples(SCORES, COSINES),
