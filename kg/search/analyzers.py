@@ -19,7 +19,7 @@ BM25 is .6931 and .3431 (.6923 and .3431 by Qdrant Edge). A text takes 55 micros
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final
 from zlib import crc32
@@ -28,7 +28,7 @@ import qdrant_edge as qe
 
 from kg.languages import find_primary
 from kg.search.stemmers import fold_accents, has_stemmer, list_stems
-from kg.search.tokenization import normalize, split_query, split_text
+from kg.search.tokenization import split_query, split_text
 from kg.words import STOP_WORDS
 
 ENGLISH: Final = "search"
@@ -88,12 +88,13 @@ class Analyzer:
     """The analyzer of a field: texts and queries as sparse vectors of their words, of which each is a dimension."""
 
     def __init__(self, field: str) -> None:
-        self._dimensions: Final = _Dimensions(find_language(field))
+        self.list_dimensions: Final[Callable[[str], Sequence[int]]] = _Dimensions(find_language(field)).__getitem__
+        """Lists the dimensions of a normalized word: first that by which it is searched. None for a stop word."""
 
     def embed_document(self, text: str) -> qe.SparseVector:
         """Weigh the words of a text by BM25. Wholes of words in pieces, and further stems, do not make it longer."""
         words, wholes = split_text(text)
-        find = self._dimensions.__getitem__
+        find = self.list_dimensions
         found = [dimensions for word in words if (dimensions := find(word))]
         counts: dict[int, int] = Counter([dimensions[0] for dimensions in found])
         others = {each for dimensions in found if len(dimensions) > 1 for each in dimensions}
@@ -106,13 +107,9 @@ class Analyzer:
 
     def embed_query(self, text: str) -> qe.SparseVector:
         """Weigh the words of a query: each counts once."""
-        found = filter(None, map(self._dimensions.__getitem__, split_query(text)))
+        found = filter(None, map(self.list_dimensions, split_query(text)))
         indices = sorted({first for first, *_ in found})
         return qe.SparseVector(indices, [1.0] * len(indices))
-
-    def list_dimensions(self, word: str) -> Sequence[int]:
-        """List the dimensions of a word: first that by which it is searched. None for a stop word."""
-        return self._dimensions[normalize(word)]
 
 
 class _Dimensions(dict[str, tuple[int, ...]]):

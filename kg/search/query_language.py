@@ -34,6 +34,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kg.search.analyzers import PLAIN, find_language, get_analyzer
+from kg.search.tokenization import normalize
 from kg.words import UNSPACED, to_word_set
 
 if TYPE_CHECKING:
@@ -73,11 +74,12 @@ def detect_query_language(text: str, counts: Counts | None = None) -> str | None
     words = [word for word in _WORD.findall(text) if not word[0].isupper() and not UNSPACED.search(word)]
     words = list(dict.fromkeys(words))[:_WORDS]
     if words and counts is not None:
-        plain = [*map(get_analyzer(PLAIN).list_dimensions, words)]
+        normal = [*map(normalize, words)]
+        plain = [*map(get_analyzer(PLAIN).list_dimensions, normal)]
         for field, (texts, having) in counts(words).items():
             language = find_language(field)
             if language in likely:
-                own = map(get_analyzer(field).list_dimensions, words)
+                own = map(get_analyzer(field).list_dimensions, normal)
                 likely[language] += sum(
                     _weigh(texts, number, is_stop_word=not of_field, is_stemmed=of_field[:1] != as_it_is)
                     for number, of_field, as_it_is in zip(having, own, plain, strict=True)

@@ -35,11 +35,13 @@ _GROUPED: Final = re.compile(
     r"(?:(?P<by>[.,'\u2019\u066c\u00a0\u2009\u202f ])\d{3}(?:(?P=by)\d{3})*+(?!(?P=by)\d)|(?:,\d\d)+,\d{3}(?!,\d))"
     r"(?![^\W_])"
 )
-_BROKEN: Final = re.compile(
-    r"(?<![^\W_])(?<!-)([^\W\d_]{2,40})[-\u2010](?:[^\S\n]*\n\s*)?([^\W\d_]{2,40})(?![^\W_])(?!-)"
-)
+_BROKEN: Final = re.compile(r"(?<=[^\W\d_])[-\u2010](?:[^\S\n]*\n\s*)?([^\W\d_]{2,40})(?![^\W_])(?!-)")
+_BEFORE: Final = re.compile(r"(?<![^\W_])(?<!-)[^\W\d_]{2,40}\Z")
+_LONGEST: Final = 42
+"""Characters before a hyphen that are read: those of the longest word, and the one before it."""
 _UNSURE: Final = (".", " ")
 _OTHER_DIGIT: Final = re.compile(r"(?![0-9])\d")
+_IS_HIDDEN, _IS_RAISED, _IS_DIGIT, _IS_UNSPACED = 1, 2, 4, 8
 _ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
 
 
@@ -47,16 +49,47 @@ def normalize(text: str) -> str:
     """Normalize a text to compare its words: no hidden characters, compatibility forms, digits from 0 to 9, no case."""
     if text.isascii():
         return text.lower()
-    plain = unicodedata.normalize("NFKC", separate_raised(_HIDDEN_RUN.sub("", text))).lower()
-    return _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
+    kinds = _find_kinds(text)
+    if kinds & _IS_HIDDEN:
+        text = _HIDDEN_RUN.sub("", text)
+    if kinds & _IS_RAISED:
+        text = separate_raised(text)
+    plain = unicodedata.normalize("NFKC", text).lower()
+    if kinds & _IS_DIGIT:
+        plain = _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), plain)
+    return plain
+
+
+class _Kinds(dict[str, int]):
+    """The steps that a character needs, computed at first use. To search each text for all of these takes longer."""
+
+    def __missing__(self, character: str) -> int:
+        is_number = character.isdigit() and not character.isdecimal()
+        found = self[character] = (
+            _IS_HIDDEN * bool(_HIDDEN_RUN.match(character))
+            | _IS_RAISED * (is_number or unicodedata.category(character) == "No")
+            | _IS_DIGIT * bool(_OTHER_DIGIT.match(unicodedata.normalize("NFKC", character)[0]))
+            | _IS_UNSPACED * bool(UNSPACED.search(unicodedata.normalize("NFKC", character)))
+        )
+        return found
+
+
+_KINDS: Final = _Kinds()
+
+
+def _find_kinds(text: str) -> int:
+    """Find the steps that a text needs."""
+    found = 0
+    for character in set(text):
+        found |= _KINDS[character]
+    return found
 
 
 def split_text(text: str) -> tuple[list[str], list[str]]:
     """Split a text into its words, and list the wholes of those that are written in pieces."""
     plain = normalize(text)
     wholes = [_join(found[0]) for found in _GROUPED.finditer(plain)]
-    if _has_hyphen(plain):
-        wholes += [one + other for one, other in _BROKEN.findall(plain)]
+    wholes += [before + after for _, _, before, after in _find_broken(plain)]
     return _split(plain), wholes
 
 
@@ -78,9 +111,10 @@ def find_words(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _find_shown(text: str) -> Iterator[tuple[int, int, str]]:
     """Find the words of a text without hidden characters."""
-    for pattern in (_GROUPED, *((_BROKEN,) if _has_hyphen(text) else ())):
-        for found in pattern.finditer(text):
-            yield found.start(), found.end(), "".join(_split(normalize(found[0])))
+    for found in _GROUPED.finditer(text):
+        yield found.start(), found.end(), "".join(_split(normalize(found[0])))
+    for start, end, before, after in _find_broken(text):
+        yield start, end, normalize(before + after)
     if text.isascii():
         for found in _ASCII_WORD.finditer(text.lower()):
             yield found.start(), found.end(), found[0]
@@ -105,14 +139,22 @@ def _find_in_word(text: str) -> Sequence[tuple[int, int, str]]:
     return words
 
 
-def _has_hyphen(text: str) -> bool:
-    return "-" in text or "\u2010" in text
+def _find_broken(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """Find the words that have one hyphen: start, end, and the parts before and after it."""
+    if "-" in text or "\u2010" in text:
+        for found in _BROKEN.finditer(text):
+            beginning = max(0, found.start() - _LONGEST)
+            before = _BEFORE.search(text[beginning : found.start()])
+            if before is not None:
+                yield beginning + before.start(), found.end(), before[0], found[1]
 
 
 def _split(plain: str) -> list[str]:
     if plain.isascii():
         return _ASCII_WORD.findall(plain)
-    words: list[str] = _word().findall(UNSPACED.sub(lambda run: f" {' '.join(_to_pairs(run[0]))} ", plain))
+    if _find_kinds(plain) & _IS_UNSPACED:
+        plain = UNSPACED.sub(lambda run: f" {' '.join(_to_pairs(run[0]))} ", plain)
+    words: list[str] = _word().findall(plain)
     return words
 
 

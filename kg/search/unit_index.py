@@ -509,7 +509,8 @@ class UnitIndex:
             return ranked
         payloads = self._retrieve([*pool], ["iri", "language", LANGUAGE, SPAN, *self.shards.fields])
         known = [id_ for id_ in pool if id_ in payloads]
-        overlaps = asked.words.measure([self._get_text(payloads[id_]) for id_ in known])
+        languages = [payloads[id_].get("language") for id_ in known]
+        overlaps = asked.words.measure([self._get_text(payloads[id_]) for id_ in known], languages)
         for id_, overlap in zip(known, overlaps, strict=True):
             one = pool[id_]
             pairs = overlap.pairs if asked.words.pairs else None

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Final
 
 from kg.fuzzy_names import fold
+from kg.search.analyzers import ENGLISH, PLAIN, find_field, get_analyzer
 from kg.search.tokenization import normalize, split_query, split_text
 from kg.words import STOP_WORDS, singular, stem
 
@@ -55,19 +56,44 @@ class QuestionWords:
     """Pairs of stems of words that follow each other, with the words that carry no topic: ``the loss``, ``loss of``."""
     exact: tuple[re.Pattern[str], ...] = ()
     """Phrases in quotes and identifiers."""
+    spoken: tuple[str, ...] = ()
+    """All words, in order."""
 
-    def measure(self, texts: Sequence[str]) -> list[Overlap]:
-        """Measure the overlap with each of `texts`. How rare a word is, is measured in these texts."""
+    def measure(self, texts: Sequence[str], languages: Sequence[str | None] = ()) -> list[Overlap]:
+        """Measure the overlap with each of `texts`. How rare a word is, is measured in these texts.
+
+        The words of a text are compared by its language (BCP 47), if it is given, as in the index.
+        """
         found: list[tuple[frozenset[str], float, bool]] = []
-        for text in texts:
-            words, wholes = split_text(text[:_MOST_CHARACTERS])
-            stems = [*map(_STEMS.__getitem__, words)]
-            pairs = len(self.pairs.intersection(pairwise(stems))) / len(self.pairs) if self.pairs else 0.0
-            plain = normalize(text[:_MOST_CHARACTERS]) if self.exact else ""
+        for text, language in zip_longest(texts, languages):
+            beginning = text[:_MOST_CHARACTERS]
+            field = find_field(language)
+            if field in (ENGLISH, PLAIN):
+                words, wholes = split_text(beginning)
+                stems = [*map(_STEMS.__getitem__, words)]
+                having = self.words.intersection((*stems, *map(_STEMS.__getitem__, wholes)))
+                pairs: AbstractSet[tuple[str, str]] = self.pairs.intersection(pairwise(stems))
+            else:
+                having, pairs = self._compare(beginning, field)
+            plain = normalize(beginning) if self.exact else ""
             exact = any(pattern.search(plain) for pattern in self.exact)
-            found.append((self.words.intersection((*stems, *map(_STEMS.__getitem__, wholes))), pairs, exact))
+            found.append((having, len(pairs) / len(self.pairs) if self.pairs else 0.0, exact))
         shares = find_shares(self.words, [words for words, _, _ in found])
         return [Overlap(pairs, 1.0 if exact else share) for (_, pairs, exact), share in zip(found, shares, strict=True)]
+
+    def _compare(self, text: str, field: str) -> tuple[frozenset[str], AbstractSet[tuple[str, str]]]:
+        """Compare with a text of a field that has a stemmer of its own: words and pairs that it has, as in English."""
+        find = get_analyzer(field).list_dimensions
+        words, wholes = split_text(text)
+        stems = [find(word) or (word,) for word in words]
+        having = {stem for several in stems for stem in several}
+        having.update(stem for whole in wholes for stem in find(whole))
+        own = [(to_stem(word), (find(word) or (word,))[0]) for word in self.spoken]
+        neighbours = set(pairwise([first for first, *_ in stems]))
+        pairs = {
+            (one, other) for (one, low), (other, high) in pairwise(own) if one != other and (low, high) in neighbours
+        }
+        return self.words.intersection(word for word, stem in own if stem in having), pairs
 
 
 def find_shares(wanted: AbstractSet[str], having: Sequence[AbstractSet[str]]) -> list[float]:
@@ -116,6 +142,7 @@ def parse_question(text: str) -> QuestionWords:
         frozenset(to_stem(word) for word in words if word not in _STOP_WORDS and (len(word) > 1 or word.isdecimal())),
         frozenset((one, other) for one, other in pairwise(map(to_stem, words)) if one != other),
         tuple(re.compile(rf"(?<!\w){pattern}(?!\w)") for pattern in patterns),
+        tuple(words),
     )
 
 

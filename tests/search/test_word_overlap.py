@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -38,3 +39,16 @@ def test_shares_are_from_zero_to_one_for_any_text(query: str, texts: list[str]) 
     for overlap in parse_question(query).measure(texts):
         assert 0 <= overlap.pairs <= 1
         assert 0 <= overlap.words <= 1 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "language"),
+    [
+        ("podatek od nieruchomości", "O podatku od nieruchomościach.", "pl"),
+        ("قانون الحكومة", "بقانون والحكومة", "ar"),
+        ("Haus", "In den Häusern", "de"),
+    ],
+)
+def test_words_of_a_text_are_compared_in_its_language(query: str, text: str, language: str) -> None:
+    [overlap] = parse_question(query).measure([text], [language])
+    assert overlap.words == 1.0 > parse_question(query).measure([text])[0].words
