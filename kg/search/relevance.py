@@ -102,6 +102,8 @@ class Relevance:
     """Whether an answer has no results, since it is too small among the texts that could be compared."""
 
 
+SURE: Final = 0.99
+"""The highest probability: the collections that were measured are too small for a higher one."""
 _FACTUAL: Final = re.compile(
     r"\W*(?:(?:about|after|around|at|before|by|during|for|from|in|of|on|since|to|under|until|with)\s+)?"
     r"(?:who|whom|whose|when|where|how\s+(?:many|much|old|tall|high|large)"
@@ -146,7 +148,7 @@ def estimate_relevance(candidates: Sequence[Candidate], ranking: Ranking) -> Rel
     found = [(coverage, coverage.estimate(group, units)) for coverage, group in _group(candidates, ranking)]
     if candidates and not found:
         return Relevance(reason=f"The scores of the embedding model {ranking.model} are not calibrated.")
-    covers = max((probability for _, probability in found), default=0.0)
+    covers = min(SURE, max((probability for _, probability in found), default=0.0))
     is_listed = any(is_related(each, ranking.model) for each in candidates)
     if is_listed and any(probability >= coverage.find_floor(units) for coverage, probability in found):
         return Relevance(round(covers, 3))

@@ -144,7 +144,7 @@ def _load_xquad(path: Path, language: str) -> Texts:
     for each in map(json.loads, path.read_text("utf-8").splitlines()):
         iri = f"{graph}:{each['id']}"
         units.append(IndexedUnit(iri, graph, f"{graph}:{each['id'].partition('-')[0]}", each["text"], "", language))
-        questions += [Question(question, frozenset((iri,))) for question in each["questions"]]
+        questions += [Question(question["question"], frozenset((iri,))) for question in each["questions"]]
     name = f"xquad_{language}"
     return Texts(name, _to_graph(name, units), questions)
 
