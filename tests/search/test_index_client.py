@@ -734,7 +734,7 @@ class TestOptimizing:
             units.put(content.units)
             units.finish({graph: content.content_sha256})
         while waiting := units.pending("dense", 500):
-            rows = embedder.embed_documents([text for _, (text,) in waiting.values()])
+            rows = embedder.embed_documents([text for _, text in waiting.values()])
             units.set_vectors(
                 "dense",
                 {id_: (waiting[id_][0], vector.astype(np.float16)) for id_, vector in zip(waiting, rows, strict=True)},

@@ -73,7 +73,7 @@ def add_vectors(index: UnitIndex) -> None:
     while waiting := index.pending("dense", 500):
         index.set_vectors(
             "dense",
-            {id_: (digest, np.array([embed(texts[0])], np.float16)) for id_, (digest, texts) in waiting.items()},
+            {id_: (digest, np.array([embed(text)], np.float16)) for id_, (digest, text) in waiting.items()},
         )
 
 

@@ -167,7 +167,7 @@ def test_a_page_of_several_languages_is_the_beginning_of_a_ranking_of_all(
     index.finish({"urn:g": "1"})
     for space, number in SLOTS.items():
         while pending := index.pending(space, 100):
-            rows = {id_: np.array([embed(texts[0], number)], np.float16) for id_, (_, texts) in pending.items()}
+            rows = {id_: np.array([embed(text, number)], np.float16) for id_, (_, text) in pending.items()}
             index.set_vectors(space, {id_: (pending[id_][0], rows[id_]) for id_ in pending})
     assert index.counts() == (150, 0, 1)
     for query in ("solar levy", "kreis steuer 12"):
