@@ -80,7 +80,7 @@ SELECT (COUNT(?unit) AS ?units) { VALUES ?kind { $kinds } ?unit schema:text ?tex
 
 
 def test_a_query_counts_its_results_and_their_documents(joined: KnowledgeGraph) -> None:
-    found = search(joined, "flood", limit=200, facets=["domain", "place", "concept"])
+    found = search(joined, "flood", must=["flood"], limit=200, facets=["domain", "place", "concept"])
     counted = found.facets
     assert counted is not None
     assert not counted.more
@@ -89,7 +89,7 @@ def test_a_query_counts_its_results_and_their_documents(joined: KnowledgeGraph) 
     assert 0 < counted.documents <= counted.passages
     for value in counted.values["domain"]:
         filters = SearchFilters.model_validate({"domain": [value.value]})
-        narrowed = search(joined, "flood", filters=filters, limit=200, facets=["domain"])
+        narrowed = search(joined, "flood", must=["flood"], filters=filters, limit=200, facets=["domain"])
         assert narrowed.facets is not None
         assert len(narrowed.results) == narrowed.facets.passages == value.passages
 
