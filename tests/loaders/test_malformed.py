@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 MALFORMED = Path(__file__).parent.parent.parent / "fixtures" / "malformed" / "climate"
 
 UNREADABLE = {
-    "missing-columns.csv": "'sample': geography_iso, block_index. .*published.*flat.*sample.*laws",
+    "missing-columns.csv": "published.*flat.*sample.*laws.*'sample', also needs geography_iso, block_index",
     "empty.csv": "the file is empty",
     "empty.jsonl": "the file is empty",
     "empty.parquet": "the file is empty",
