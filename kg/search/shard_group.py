@@ -31,6 +31,8 @@ _UNEVEN: Final = 1.5
 """How many times its share of the best hits a shard is asked for. One that has more of them is asked again."""
 _MOST_HITS: Final = 200_000
 """Hits of all lists that are kept, of 16 bytes each. The last list is always kept."""
+_MOST_LISTS: Final = 64
+"""Lists that are kept. A query has one for each group of languages, and they are counted at each search."""
 
 
 @dataclass(slots=True)
@@ -174,7 +176,7 @@ class ShardGroup:
         with self._listing:
             self._lists[key] = found
             kept = sum(each.count() for each in self._lists.values())
-            while kept > _MOST_HITS and len(self._lists) > 1:
+            while (kept > _MOST_HITS or len(self._lists) > _MOST_LISTS) and len(self._lists) > 1:
                 kept -= self._lists.popitem(last=False)[1].count()
         best = {name: _drop_below(cut, found.hits[name]) for name in parts}
         for name, hits in best.items():
