@@ -424,9 +424,12 @@ def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
             notes.append(f"language: No text is tagged {tag}. Those tagged {find_primary(tag)} are searched.")
         if not matches:
             tags = {key: f"{term_text(term)} ({name_language(term_text(term))})" for key, term in declared.items()}
-            problem = "is not a language" if tag is None else f"is {tag}, which no passage has"
+            named = "" if tag in (None, value) else f" ({tag})"
+            problem = (
+                f"{quoted(value)} is not a language" if tag is None else f"No passage is in {quoted(value)}{named}"
+            )
             valid = "Valid are codes (de, deu, pt-BR) and names (German)."
-            notes.append(f"language: {quoted(value)} {problem}. {valid} {hint(value, tags)}.")
+            notes.append(f"language: {problem}. {valid} {hint(value, tags)}.")
         found.update((literal.value, literal) for literal in matches)
     return [found[tag] for tag in sorted(found)]
 
