@@ -15,10 +15,11 @@ from kg.retrieval.reader import Reader, start
 from kg.retrieval.word_ranking import rank_by_store
 from kg.search.protocol import Candidate, Codes, Conditions, Mode, Ranking, SearchIndex
 from kg.search.ranking import POOL
-from kg.search.relevance import Relevance, drop_unrelated, is_beyond, is_related
+from kg.search.relevance import FEW, Relevance, drop_unrelated, is_beyond, is_related
 from kg.vocabulary import SCHEMA
 
 _TEXTS: Final = frozenset({SCHEMA.text.value})
+_FIRST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,11 @@ class Asked:
             return [candidate for candidate in candidates if candidate.score >= self.min_score]
         if relevance.refused:
             return []
-        keeps_all = relevance.covers is None and not ranking.uncompared
-        return list(candidates) if keeps_all else drop_unrelated(candidates, ranking.model)
+        keeps_all = relevance.covers is None and not ranking.uncompared and not ranking.pending
+        kept = list(candidates) if keeps_all else drop_unrelated(candidates, ranking.model)
+        if kept or relevance.covers is None or ranking.units is None or ranking.units > FEW:
+            return kept
+        return list(candidates[:_FIRST])  # of few units, the first ones are results, however far they are
 
     def select_further(
         self, candidates: Sequence[Candidate], ranking: Ranking, relevance: Relevance, results: Container[str]

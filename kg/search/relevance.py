@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kg.search.points import Floats
+from kg.search.points import ALSO, OTHER, Floats
 from kg.search.protocol import Candidate, Ranking
 from kg.search.ranking import COSINE_WEIGHT, PAIR_WEIGHT
 from kg.search.registry import USE
@@ -28,6 +28,10 @@ WORDS_IN_UNIT: Final = 0.3
 """Weight of the share of a query's words in a unit, where that of its cosine is 1."""
 MANY: Final = 5_000
 """Units from which on the floor is that of the model, and that an unknown number of them counts as."""
+
+FEW: Final = 50
+"""Units up to which an answer is not refused if one has a word of the query. These are soon read, and a sentence in
+other words than a speech is as far from it as an unrelated one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +150,14 @@ def estimate_relevance(candidates: Sequence[Candidate], ranking: Ranking) -> Rel
         return Relevance(reason=f"{ranking.pending:,} texts have no embedding yet.")
     units = MANY if ranking.units is None else ranking.units
     found = [(coverage, coverage.estimate(group, units)) for coverage, group in _group(candidates, ranking)]
-    if candidates and not found:
+    if ranking.model not in CALIBRATIONS:
         return Relevance(reason=f"The scores of the embedding model {ranking.model} are not calibrated.")
     covers = min(SURE, max((probability for _, probability in found), default=0.0))
-    is_listed = any(is_related(each, ranking.model) for each in candidates)
-    if is_listed and any(probability >= coverage.find_floor(units) for coverage, probability in found):
+    is_near = any(is_related(each, ranking.model) for each in candidates)
+    is_listed = is_near and any(probability >= coverage.find_floor(units) for coverage, probability in found)
+    if units <= FEW:
+        is_listed |= any(each.words > 0 for each in candidates)
+    if is_listed:
         return Relevance(round(covers, 3))
     if ranking.incomplete is not None:
         return Relevance(reason="The search index may lack texts.")
@@ -165,6 +172,8 @@ def _group(candidates: Sequence[Candidate], ranking: Ranking) -> Iterable[tuple[
     """Group candidates by the coefficients that apply to them."""
     groups: dict[Coverage, list[Candidate]] = {}
     for each in candidates:
+        if ranking.language is None and not each.words and each.space in (OTHER, ALSO):
+            continue  # in an unknown language, such as none, the second model finds anything near
         calibration = CALIBRATIONS.get(ranking.models.get(each.space or "", ranking.model or ""))
         if calibration is not None and each.cosine is not None:
             groups.setdefault(calibration.choose(each.language, ranking.language), []).append(each)

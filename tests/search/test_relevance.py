@@ -43,7 +43,8 @@ def test_an_answer_is_refused_below_the_floor_alone() -> None:
     assert not estimate_relevance([candidate(0.8, 0.8)], COMPLETE).refused
     assert estimate_relevance([candidate(0.1)], COMPLETE).refused
     assert estimate_relevance([], COMPLETE).refused
-    assert estimate_relevance([candidate(LIMITS.cut - 0.01)], replace(COMPLETE, units=1)).refused
+    assert estimate_relevance([candidate(0.1)], replace(COMPLETE, units=5)).refused
+    assert not estimate_relevance([candidate(0.1, 0.1)], replace(COMPLETE, units=5)).refused
 
 
 @pytest.mark.parametrize(

@@ -142,12 +142,15 @@ def test_required_words_are_in_every_result(calibrated: KnowledgeGraph, made: Pa
         search(calibrated, "solar", must=[" "])
 
 
-def test_while_vectors_are_pending_all_are_listed_as_not_judged(calibrated: KnowledgeGraph) -> None:
+def test_while_vectors_are_pending_nothing_is_judged_but_what_was_compared_and_is_far(
+    calibrated: KnowledgeGraph,
+) -> None:
     assert isinstance(calibrated.search, Calibrated)
     calibrated.search.pending = 1
     found = search(calibrated, NONSENSE, limit=5)
-    assert (len(found.results), found.covers) == (5, None)
+    assert (found.results, found.nearest, found.covers) == ([], [], None)
     assert found.uncovered_reason
+    assert len(search(calibrated, "solar", limit=5).results) == 5
 
 
 def test_an_answer_that_lacks_texts_is_never_without_relevant_ones(calibrated: KnowledgeGraph) -> None:
