@@ -32,7 +32,7 @@ SELECT DISTINCT ?unit ?graph ?property ?value WHERE {
   VALUES ?unit { $units }
   GRAPH ?graph { ?unit ?property ?value }
   FILTER(?property IN (dcterms:isPartOf, schema:position, schema:text, kg:pageNumber, kg:blockType, kg:start, kg:end,
-                       kg:sourceLines, schema:pagination, kg:breadcrumb, kg:disputedOrder))
+                       kg:sourceLines, schema:pagination, kg:breadcrumb, kg:disputedOrder, schema:inLanguage))
 }"""
 
 DESCRIPTIONS: Final = """
@@ -125,6 +125,8 @@ class Unit:
     """The headings above a chunk of a file."""
     is_disputed: bool = False
     """Whether the order of its words is not sure."""
+    language: str | None = None
+    """Its language (BCP 47), stated or detected, if recorded for the passage itself."""
 
     @property
     def cited(self) -> str:
@@ -158,6 +160,11 @@ def _read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
     for row in drop_user_rows(reader, reader.rows("passages", query, declared=("unit",))):
         if row["property"] != DCTERMS.isPartOf or isinstance(row["value"], NamedNode):
             said[iri_of(row["unit"]), iri_of(row["graph"])][iri_of(row["property"])] = term_text(row["value"])
+    detected = {
+        iri: values[SCHEMA.inLanguage.value]
+        for (iri, graph), values in sorted(said.items())
+        if SCHEMA.inLanguage.value in values and graph.startswith(DERIVED)
+    }
     units: dict[str, Unit] = {}
     # Sorted, so that a passage which several graphs have is always cited from the same one.
     for (iri, graph), values in sorted(said.items()):
@@ -178,6 +185,7 @@ def _read_units(reader: Reader, iris: Sequence[str]) -> dict[str, Unit]:
             pages=values.get(SCHEMA.pagination.value),
             section=values.get(KG.breadcrumb.value),
             is_disputed=values.get(KG.disputedOrder.value) == "true",
+            language=values.get(SCHEMA.inLanguage.value) or detected.get(iri),
         )
     return units
 
@@ -248,6 +256,14 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
     if rows:
         _read_positions(reader, descriptions, graphs)
     return descriptions
+
+
+def language_of(descriptions: Descriptions, unit: Unit) -> str | None:
+    """Get the language of a passage, else that of its document if it has a single one."""
+    if unit.language is not None:
+        return unit.language
+    languages = {*descriptions.all(unit.cited, SCHEMA.inLanguage)}
+    return languages.pop() if len(languages) == 1 else None
 
 
 def url_of(descriptions: Descriptions, document: str) -> str:

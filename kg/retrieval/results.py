@@ -236,6 +236,9 @@ class SearchHit(BaseModel):
     section: str | None = Field(
         None, description="Headings above the snippet in the file", exclude_if=lambda value: value is None
     )
+    language: str | None = Field(
+        None, description="Of the passage, else of its document (BCP 47)", exclude_if=lambda value: value is None
+    )
     snippet: str = Field(description="Of the best part of the passage")
     start: int = Field(description="Offset of the snippet in the text of the passage")
     end: int

@@ -25,6 +25,7 @@ from starlette.routing import Route
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.languages import find_primary, name_language
 from kg.retrieval.citation_formats import NAMES, CitationFormat, cite, count_page, format_citation
 from kg.retrieval.excerpts import EXCERPT_CHARACTERS, find_words, trim_to_words, window
 from kg.retrieval.facets import MOST_COUNTED
@@ -418,6 +419,8 @@ def _show(hit: SearchHit, evidence: Evidence | None, state: State, places: Place
         "outside": hit.url if hit.url.startswith(("http://", "https://")) and not hit.url.startswith(BASE) else None,
         "where": where,
         "said_by": hit.said_by,
+        "lang": hit.language,
+        "language": name_language(hit.language) if hit.language and find_primary(hit.language) != "en" else None,
         "places": [places.name_of(code) for code in evidence.document.geographies] if evidence is not None else [],
         "pieces": mark_pieces(text[low:high], marked),
         "before": low > 0,

@@ -13,7 +13,7 @@ from pyoxigraph import Literal
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.asked import Asked
-from kg.retrieval.evidence import Unit, describe, load_units, origin_of, place_of
+from kg.retrieval.evidence import Unit, describe, language_of, load_units, origin_of, place_of
 from kg.retrieval.excerpts import LONG_SNIPPET_CHARACTERS, cut_excerpt
 from kg.retrieval.filters import Scope
 from kg.retrieval.hybrid_search import retrieve
@@ -50,6 +50,7 @@ class FoundChunk(Lean):
     doc_id: str
     path: str = Field(description="Collection and path of the file")
     section: str | None = Field(None, description="Headings above the snippet")
+    language: str | None = Field(None, description="Of the text, else of its file (BCP 47)")
     snippet: str
     disputed_order: bool | None = Field(None, description="True if the file has its words in another order")
     score: float
@@ -237,6 +238,7 @@ def _build(reader: Reader, query: str, ranked: Sequence[_Ranked], expansion: Exp
                 doc_id=unit.document,
                 path=get_path(unit.document),
                 section=shown[each.iri],
+                language=language_of(descriptions, unit),
                 snippet=excerpts[each.iri].words,
                 disputed_order=unit.is_disputed or None,
                 score=round(each.score, 4),

@@ -89,6 +89,9 @@ class SpeechSearchResult(BaseModel):
     chamber: str
     date: str
     title: str
+    language: str | None = Field(
+        None, description="Of the excerpt, else of the speech (BCP 47)", exclude_if=lambda value: value is None
+    )
     excerpt: str = Field(description="500 characters around the match, verbatim")
     relevance_score: float = Field(ge=0, le=1)
     hansard_reference: str
@@ -205,6 +208,7 @@ def _build_results(
                 chamber=speech.chamber,
                 date=speech.date,
                 title=speech.title,
+                language=(unit.scored and unit.scored.language) or speech.language,
                 excerpt=quoted.text,
                 relevance_score=min(1.0, max(0.0, unit.score)),
                 hansard_reference=speech.reference,

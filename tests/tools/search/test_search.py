@@ -236,6 +236,13 @@ def test_a_value_that_arrived_after_the_values_were_kept_is_found(kg):
     assert any("without the filter iso3" in note for note in found.notes)
 
 
+def test_hits_name_the_language_of_the_passage_or_the_single_one_of_its_document(kg, made):
+    spoken = {each.iri: each.language or (each.languages[0] if len(each.languages) == 1 else None) for each in made}
+    hits = search(kg, "solar levy", limit=200).results
+    assert {hit.language for hit in hits} > {"fr"}
+    assert {hit.id: hit.language for hit in hits} == {hit.id: spoken[hit.id] for hit in hits}
+
+
 def test_a_language_tag_that_arrived_after_the_tags_were_kept_is_covered(kg):
     family_overview(kg, language=["en"])
     kg.store.update(
