@@ -144,13 +144,14 @@ class Hits:
 
     def keep(self, among: Ids) -> Hits:
         """Return those that are among some points."""
-        return self._select(np.isin(self.ids, among))
+        return self.select(np.isin(self.ids, among))
 
     def drop(self, among: Ids) -> Hits:
         """Return those that are not among some points."""
-        return self._select(np.isin(self.ids, among, invert=True))
+        return self.select(np.isin(self.ids, among, invert=True))
 
-    def _select(self, kept: NDArray[np.bool_]) -> Hits:
+    def select(self, kept: NDArray[np.bool_]) -> Hits:
+        """Return those that are marked."""
         return Hits(self.ids[kept], self.scores[kept])
 
     def encode(self) -> dict[str, str]:

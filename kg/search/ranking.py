@@ -160,14 +160,14 @@ class Meaning:
     """A cosine that every unit that was not found is below or has; None if these are all."""
 
     @staticmethod
-    def join(found: Sequence[tuple[int, Compared, Hits]], depth: int | None) -> Meaning:
-        """Join the lists, with their numbers, each of the best `depth` units; a shorter one has all of its units.
+    def join(found: Sequence[tuple[int, Compared, Hits, float | None]]) -> Meaning:
+        """Join lists, given by their numbers.
 
-        Without a depth all of them do.
+        With each, a cosine that every unit of it that was not found is below or has; None if these are all.
         """
-        moved = [(number, _move(hits, each.offset)) for number, each, hits in found if len(hits)]
-        full = [hits.least for _, hits in moved if depth is not None and len(hits) >= depth]
-        least = max(full, default=None)
+        moved = [(number, _move(hits, each.offset)) for number, each, hits, _ in found if len(hits)]
+        leasts = [float(_add(np.array([least]), each.offset)[0]) for _, each, _, least in found if least is not None]
+        least = max(leasts, default=None)
         if len(moved) <= 1:
             number, hits = moved[0] if moved else (0, NO_HITS)
             return Meaning(hits, np.full(len(hits), number, np.int8), least)
@@ -188,8 +188,12 @@ class Meaning:
 
 
 def _move(hits: Hits, offset: float) -> Hits:
-    moved: Floats = (hits.scores + offset).clip(max=1.0)
-    return Hits(hits.ids, np.round(moved, _DECIMALS)) if offset else hits
+    return Hits(hits.ids, _add(hits.scores, offset)) if offset else hits
+
+
+def _add(cosines: Floats, offset: float) -> Floats:
+    moved: Floats = np.round((cosines + offset).clip(max=1.0), _DECIMALS) if offset else cosines
+    return moved
 
 
 NO_MEANING: Final = Meaning(NO_HITS, np.empty(0, np.int8), None)

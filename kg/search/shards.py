@@ -20,13 +20,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
+from sys import intern
 from threading import Lock, RLock, local
 from typing import Any, Final
 
 from kg.errors import IndexUnavailableError
 from kg.files import copy_with_holes, measure_disk, write_file
 from kg.search.analyzers import ENGLISH, get_analyzer
-from kg.search.points import NO_HITS, UPDATE_POINTS, Filter, Hits, Places, Point, VectorSpace, compute_id
+from kg.search.points import LANGUAGE, NO_HITS, UPDATE_POINTS, Filter, Hits, Ids, Places, Point, VectorSpace, compute_id
 from kg.search.protocol import Conditions
 from kg.search.shard import REST_S, compact_folder, is_outdated
 from kg.search.shard_group import ShardGroup
@@ -51,6 +52,9 @@ _KEY_BYTES: Final = 16
 _PAGE: Final = 1_000
 _MOST_COUNTED: Final = 64
 """Counts that are kept."""
+
+_MOST_LANGUAGES: Final = 100_000
+"""Points whose languages are kept, some 100 bytes each."""
 
 _Holder = ShardGroup | ShardProcess
 
@@ -105,6 +109,8 @@ class Shards:
         """Number of updates, the last query by words with its language, and its words."""
         self._counted: tuple[int, dict[str, int]] = -1, {}
         """Number of updates when units were counted, and their numbers by condition."""
+        self._languages: tuple[int, dict[int, str]] = -1, {}
+        """Number of updates of texts when languages of points were loaded, and these by id."""
         self._places: Final = Places[_Holder]()
         self._group: Final = ShardGroup(folder)
         self._processes: tuple[ShardProcess, ...] = ()
@@ -283,6 +289,17 @@ class Shards:
         for part in self._gather("retrieve", asked).values():
             found.update(part)
         return found
+
+    def load_languages(self, ids: Ids) -> Sequence[str]:
+        """Load the language of each of some points, "" for one that was deleted. Kept until texts are updated."""
+        texts, wanted = self.texts_written, ids.tolist()
+        if self._languages[0] != texts or len(self._languages[1]) > _MOST_LANGUAGES:
+            self._languages = texts, {}
+        kept = self._languages[1]
+        if unknown := [id_ for id_ in wanted if id_ not in kept]:
+            loaded = self.retrieve(unknown, [LANGUAGE])
+            kept.update((id_, intern(str(payload[LANGUAGE]))) for id_, payload in loaded.items())
+        return [kept.get(id_, "") for id_ in wanted]
 
     def search_words(self, text: str, language: str | None, where: Filter | None, limit: int) -> Hits:
         """Score the best `limit` units by the words of a text in a language (None: unsure), by BM25."""

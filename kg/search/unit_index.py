@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, Final
 
 import numpy as np
@@ -606,16 +606,19 @@ class UnitIndex:
         return NO_HITS if asked.text is None else self.shards.search_words(asked.text, asked.language, where, limit)
 
     def _by_meaning(self, asked: _Asked, where: Filter | None, limit: int, *, exact: bool = False) -> Meaning:
-        found: list[tuple[int, Compared, Hits]] = []
-        for number, each in enumerate(asked.compared):
-            among = where
-            if each.languages is not None:
-                among = Filter(**(where or {}))
-                among["fields"] = [*among.get("fields", ()), {LANGUAGE: each.languages}]
-            hits = self.shards.search_vectors(each.space, each.vector, among, limit, exact=exact or limit >= _MAX_DEPTH)
-            found.append((number, each, hits))
+        found: list[tuple[int, Compared, Hits, float | None]] = []
         are_all = where is not None and len(where.get("ids", range(limit + 1))) <= limit
-        return Meaning.join(found, None if are_all else limit)
+        # One search compares all vectors of a space: a list for each language would be filtered, and take as long.
+        for space, several in groupby(enumerate(asked.compared), lambda numbered: numbered[1].space):
+            lists = [*several]
+            vector = lists[0][1].vector
+            hits = self.shards.search_vectors(space, vector, where, limit, exact=exact or limit >= _MAX_DEPTH)
+            least = None if are_all or len(hits) < limit else hits.least
+            languages = self.shards.load_languages(hits.ids) if lists[0][1].languages is not None else []
+            for number, each in lists:
+                among = None if each.languages is None else np.isin(languages, each.languages)
+                found.append((number, each, hits if among is None else hits.select(among), least))
+        return Meaning.join(found)
 
     # Writing
 

@@ -80,7 +80,7 @@ def test_scores_of_many_units_are_those_of_each(
 
 def test_scores_of_two_searches_are_joined() -> None:
     words = Hits(np.array([7, 3]), floats(4.0, 1.0))
-    meaning = Meaning.join([(0, Compared("dense", ()), Hits(np.array([5, 7]), floats(0.9, 0.4)))], 10)
+    meaning = Meaning.join([(0, Compared("dense", ()), Hits(np.array([5, 7]), floats(0.9, 0.4)), None)])
     scores = Scores.join(words, meaning)
     assert scores.ids.tolist() == [3, 5, 7]
     assert (scores.top_bm25, scores.top_cosine) == (4.0, 0.9)

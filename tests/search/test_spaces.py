@@ -118,10 +118,15 @@ def test_joined_lists_have_the_best_score_of_every_unit_above_the_least_one(dept
             {id_: round(chance.uniform(-0.2, 0.9), 4) for id_ in range(20) if chance.random() < 0.7} for _ in offsets
         ]
         found = [
-            (number, Compared("other", (), offset), to_hits(scores).cut(depth))
+            (
+                number,
+                Compared("other", (), offset),
+                hits := to_hits(scores).cut(depth),
+                hits.least if depth < 20 else None,
+            )
             for number, (offset, scores) in enumerate(zip(offsets, lists, strict=True))
         ]
-        joined = Meaning.join(found, depth)
+        joined = Meaning.join(found)
         best: dict[int, float] = {}
         for offset, scores in zip(offsets, lists, strict=True):
             for id_, score in scores.items():

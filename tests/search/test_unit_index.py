@@ -52,7 +52,8 @@ class Scored(UnitIndex):
         return self._best(self.bm25, where, limit)
 
     def _by_meaning(self, asked: Any, where: Any, limit: int, *, exact: bool = False) -> Meaning:
-        return Meaning.join([(0, asked.compared[0], self._best(self.cosine, where, limit))], limit)
+        hits = self._best(self.cosine, where, limit)
+        return Meaning.join([(0, asked.compared[0], hits, None if len(hits) < limit else hits.least)])
 
     def _best(self, scores: Scores, where: Any, limit: int) -> Hits:
         if where is not None:
