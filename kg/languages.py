@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 _SAME: Final = {"cmn": "zh", "iw": "he", "in": "id", "nb": "no", "nn": "no"}
@@ -57,10 +58,13 @@ def name_language(tag: str) -> str:
         return tag
 
 
-def find_strays(texts: Iterable[tuple[str, str, str | None, int]]) -> dict[str, str]:
-    """Find the short texts in a language that little of their document has, with the language of most of the document.
+def find_strays(
+    texts: Iterable[tuple[str, str, str | None, int]], stated: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, str]:
+    """Find the short texts in a language that their document is not in, with the language of most of the document.
 
-    Each text has an id, the id of its document, its language, and its length in characters.
+    Each text has an id, the id of its document, its language, and its length in characters. A document is not in a
+    language that little of its text has, nor in one that less of it has than the language that is `stated` for it.
     """
     lengths: defaultdict[str, Counter[str]] = defaultdict(Counter)
     short: list[tuple[str, str, str]] = []
@@ -72,6 +76,6 @@ def find_strays(texts: Iterable[tuple[str, str, str | None, int]]) -> dict[str, 
     strays: dict[str, str] = {}
     for text, document, language in short:
         whole = lengths[document]
-        if whole[language] < _LITTLE * whole.total():
+        if whole[language] < max(_LITTLE * whole.total(), whole[stated.get(document, language)]):
             strays[text] = max(sorted(whole), key=whole.__getitem__)
     return strays

@@ -11,9 +11,9 @@ Texts that people add to documents of sources are left out: they are no results,
 others. The state of a graph in the index names the texts that are left out, so that it changes with the sources.
 
 The language of a unit, by which its words are stemmed, is the stated one of the unit or its document, else the derived
-one (`loaders.languages`), unless that is English or unknown. A short unit whose stated language little of its document
-has is in the language of the document: sources detect languages, and "Article 4: Composition" in French is English to
-them, "NPRC:" Hawaiian. Its codes are the stated ones.
+one (`loaders.languages`), unless that is English or unknown. A short unit whose stated language its document is not in
+(`find_strays`) is in the language of the document: sources detect languages, and "Article 4: Composition" in French is
+English to them, "NPRC:" Hawaiian. Its codes are the stated ones.
 
 The codes of a unit, by which results are counted, are those that its graph states of it and its document, and what is
 derived where the graph states none: the language, and the party and state of a speaker. A party may follow from the
@@ -242,7 +242,7 @@ def build_units(
     units = []
     headings: dict[str, str] = {}
     ordered = sorted(facts, key=lambda fact: (fact.parent, fact.position, fact.iri))
-    strays = find_strays((fact.iri, fact.parent, fact.language, len(fact.text)) for fact in ordered)
+    strays = find_strays(((fact.iri, fact.parent, fact.language, len(fact.text)) for fact in ordered), languages)
     for fact in ordered:
         own = titles.get(fact.iri, "") if fact.iri != fact.parent else ""
         parts = (titles.get(fact.parent, ""), own, headings.get(fact.parent, ""))

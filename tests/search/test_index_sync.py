@@ -309,3 +309,16 @@ def test_short_unit_in_a_language_that_little_of_its_document_has_is_in_that_of_
     assert [unit.language for unit in build_units("urn:g", {}, facts)] == ["fr", "en", "fr", "en", None]
     without_annex = [fact for fact in facts if fact.iri != "urn:d#3"]
     assert [unit.language for unit in build_units("urn:g", {}, without_annex)] == ["fr", "fr", "fr", None]
+
+
+@pytest.mark.parametrize(("stated", "found"), [({"urn:d": "fr"}, "fr"), ({"urn:d": "en"}, "en"), ({}, "en")])
+def test_short_unit_in_a_language_that_its_document_does_not_state_is_in_the_stated_one(
+    stated: dict[str, str], found: str
+) -> None:
+    said = [
+        ("Le comité national des phares se réunit quatre fois par an.", "fr"),
+        ("Article 4: National lighthouse board", "en"),
+    ]
+    facts = [UnitFacts(f"urn:d#{at}", "urn:d", at, text, language=tag) for at, (text, tag) in enumerate(said)]
+    units = build_units("urn:g", {}, facts, languages=stated)
+    assert [unit.language for unit in units] == ["fr", found]
