@@ -24,7 +24,7 @@ from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness, Degraded
 from kg.search.protocol import Candidate, Codes, Ranking, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion
-from kg.search.relevance import NOTHING, UNJUDGED, Relevance, estimate_answers, estimate_relevance
+from kg.search.relevance import FEW, NOTHING, UNJUDGED, Relevance, estimate_answers, estimate_relevance
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import to_number
@@ -383,7 +383,9 @@ def best_of_each(
     parents: Sequence[str] | None = None
     if known is not None:
         enough = ceil(2 * limit / known.share)
-        if enough > first and len(known.documents) <= FEW_DOCUMENTS:
+        number = len(known.documents)
+        # Of few texts, nothing with a word of the query is refused, so these have to be counted.
+        if number <= FEW or (enough > first and number <= FEW_DOCUMENTS):
             wide, parents = False, known.documents
         else:
             first, wide = min(max(first, enough), 4 * first), True
