@@ -7,11 +7,15 @@ all of these. Units in other languages have no vectors. They are found by words 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
-from kg.search.points import ALSO, DENSE, OTHER, SLOTS, UNKNOWN
-from kg.search.ranking import Compared
+import numpy as np
+
+from kg.search.points import ALSO, DENSE, OTHER, SLOTS, UNKNOWN, Hits, Ids
+from kg.search.ranking import MARGIN, Compared, Meaning
 from kg.search.registry import get_offset
 
 
@@ -99,3 +103,32 @@ class Spaces:
             groups.setdefault((offset, space != DENSE and known != language), []).append(each)
         for (offset, is_foreign), some in groups.items():
             yield Compared(space, vector, offset, tuple(some) if len(groups) > 1 else None, is_foreign)
+
+
+def search_spaces(
+    compared: Sequence[Compared],
+    search: Callable[[Compared], Hits],
+    load_languages: Callable[[Ids], Sequence[str]],
+    depth: int | None,
+) -> Meaning:
+    """Search each space once, to a depth (None: all units), and divide the hits into the lists that are compared.
+
+    A search for each list would be filtered by language, and take as long as one of all units of the space.
+    """
+    spaces = [[*lists] for _, lists in groupby(enumerate(compared), lambda numbered: numbered[1].space)]
+    searched = [search(lists[0][1]) for lists in spaces]
+    leasts = [None if depth is None or len(hits) < depth else hits.least for hits in searched]
+    highest = [max(each.offset for _, each in lists) for lists in spaces]
+    bounds = [least + offset for least, offset in zip(leasts, highest, strict=True) if least is not None]
+    # Only of hits that can be above the bound of all lists: to load the language of one takes 12 microseconds.
+    bound = min(max(bounds, default=-math.inf), 1.0) - MARGIN
+    found: list[tuple[int, Compared, Hits, float | None]] = []
+    for lists, hits, least, offset in zip(spaces, searched, leasts, highest, strict=True):
+        if lists[0][1].languages is None:
+            found += ((number, each, hits, least) for number, each in lists)
+            continue
+        reaching = hits.cut(int(np.count_nonzero(hits.scores + offset >= bound)))
+        languages = load_languages(reaching.ids)
+        for number, each in lists:
+            found.append((number, each, reaching.select(np.isin(languages, each.languages or ())), least))
+    return Meaning.join(found)

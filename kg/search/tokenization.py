@@ -31,11 +31,12 @@ _HIDDEN: Final = (
 )
 _HIDDEN_RUN: Final = re.compile(f"[{_HIDDEN}]+")
 _GROUPED: Final = re.compile(
-    r"(?<![^\W_])(?<!\d[.,'\u2019])\d{1,3}"
+    r"\d(?<![^\W_]\d)(?<!\d[.,'\u2019]\d)\d{0,2}"
     r"(?:(?P<by>[.,'\u2019\u066c\u00a0\u2009\u202f ])\d{3}(?:(?P=by)\d{3})*+(?!(?P=by)\d)|(?:,\d\d)+,\d{3}(?!,\d))"
     r"(?![^\W_])"
 )
-_BROKEN: Final = re.compile(r"(?<=[^\W\d_])[-\u2010](?:[^\S\n]*\n\s*)?([^\W\d_]{2,40})(?![^\W_])(?!-)")
+# A pattern that begins with a character, instead of a lookbehind, takes a third of the time.
+_BROKEN: Final = re.compile(r"[-\u2010](?<=[^\W\d_].)(?:[^\S\n]*\n\s*)?([^\W\d_]{2,40})(?![^\W_])(?!-)")
 _BEFORE: Final = re.compile(r"(?<![^\W_])(?<!-)[^\W\d_]{2,40}\Z")
 _LONGEST: Final = 42
 """Characters before a hyphen that are read: those of the longest word, and the one before it."""

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import groupby, islice
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -57,7 +57,7 @@ from kg.search.ranking import (
 )
 from kg.search.relevance import CALIBRATIONS, are_near, is_related
 from kg.search.shards import Shards
-from kg.search.spaces import Spaces
+from kg.search.spaces import Spaces, search_spaces
 from kg.search.vector_cache import Rows, VectorCache
 from kg.search.word_overlap import NO_WORDS, QuestionWords, parse_question
 from kg.store.protocol import batched
@@ -606,19 +606,12 @@ class UnitIndex:
         return NO_HITS if asked.text is None else self.shards.search_words(asked.text, asked.language, where, limit)
 
     def _by_meaning(self, asked: _Asked, where: Filter | None, limit: int, *, exact: bool = False) -> Meaning:
-        found: list[tuple[int, Compared, Hits, float | None]] = []
+        def search(each: Compared) -> Hits:
+            is_exact = exact or limit >= _MAX_DEPTH
+            return self.shards.search_vectors(each.space, each.vector, where, limit, exact=is_exact)
+
         are_all = where is not None and len(where.get("ids", range(limit + 1))) <= limit
-        # One search compares all vectors of a space: a list for each language would be filtered, and take as long.
-        for space, several in groupby(enumerate(asked.compared), lambda numbered: numbered[1].space):
-            lists = [*several]
-            vector = lists[0][1].vector
-            hits = self.shards.search_vectors(space, vector, where, limit, exact=exact or limit >= _MAX_DEPTH)
-            least = None if are_all or len(hits) < limit else hits.least
-            languages = self.shards.load_languages(hits.ids) if lists[0][1].languages is not None else []
-            for number, each in lists:
-                among = None if each.languages is None else np.isin(languages, each.languages)
-                found.append((number, each, hits if among is None else hits.select(among), least))
-        return Meaning.join(found)
+        return search_spaces(asked.compared, search, self.shards.load_languages, None if are_all else limit)
 
     # Writing
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise, zip_longest
+from itertools import chain, pairwise, zip_longest
 from typing import Final
 
 from kg.fuzzy_names import fold
@@ -86,14 +86,34 @@ class QuestionWords:
         find = get_analyzer(field).list_dimensions
         words, wholes = split_text(text)
         stems = [find(word) or (word,) for word in words]
-        having = {stem for several in stems for stem in several}
-        having.update(stem for whole in wholes for stem in find(whole))
-        own = [(to_stem(word), (find(word) or (word,))[0]) for word in self.spoken]
-        neighbours = set(pairwise([first for first, *_ in stems]))
-        pairs = {
-            (one, other) for (one, low), (other, high) in pairwise(own) if one != other and (low, high) in neighbours
-        }
-        return self.words.intersection(word for word, stem in own if stem in having), pairs
+        own, neighbours = _stem_words(self.spoken, field)
+        having = own.keys() & {*chain.from_iterable(stems), *chain.from_iterable(map(find, wholes))}
+        pairs = neighbours.keys() & {*pairwise([first for first, *_ in stems])}
+        return (
+            self.words.intersection(chain.from_iterable(map(own.__getitem__, having))),
+            {*chain.from_iterable(map(neighbours.__getitem__, pairs))},
+        )
+
+
+_Dimension = int | str
+"""The dimension of a word in a field, or a stop word."""
+
+
+@lru_cache(maxsize=256)
+def _stem_words(
+    words: tuple[str, ...], field: str
+) -> tuple[Mapping[_Dimension, set[str]], Mapping[tuple[_Dimension, _Dimension], set[tuple[str, str]]]]:
+    """Find the stems of a question's words, and of its pairs of words, that each dimension or pair of a field means."""
+    find = get_analyzer(field).list_dimensions
+    own: list[tuple[str, _Dimension]] = [(to_stem(word), (find(word) or (word,))[0]) for word in words]
+    stems: dict[_Dimension, set[str]] = {}
+    pairs: dict[tuple[_Dimension, _Dimension], set[tuple[str, str]]] = {}
+    for stem_, dimension in own:
+        stems.setdefault(dimension, set()).add(stem_)
+    for (one, low), (other, high) in pairwise(own):
+        if one != other:
+            pairs.setdefault((low, high), set()).add((one, other))
+    return stems, pairs
 
 
 def find_shares(wanted: AbstractSet[str], having: Sequence[AbstractSet[str]]) -> list[float]:
