@@ -92,7 +92,8 @@ class Asked:
         except IndexUnavailableError as error:
             problem = str(error)
         try:
-            return _with_lag(rank(mode="bm25"), reader.kg)
+            found = _with_lag(rank(mode="bm25"), reader.kg)
+            return found if found.incomplete is not None else replace(found, incomplete=f"{problem} Ranked by words.")
         except IndexUnavailableError:
             try:
                 return rank_by_store(reader, self.query, self.must, limit=limit, units=units, parents=parents)

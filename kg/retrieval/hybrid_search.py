@@ -453,7 +453,8 @@ def _best_proposals(
     nearest = () if found or page.start else _list_nearest(reader, first, documents, relevance)
     if done and ranking.exhaustive and not pending:
         total = len({documents[each.iri] for block in selected for each in block})
-        whole = Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome, nearest=nearest)
+        whole = Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome, degraded)
+        whole = replace(whole, nearest=nearest)
         return whole.with_ranking(ranking)
     enough = done or len({documents[each.iri] for block in kept for each in block}) >= limit
     completeness: Completeness = "approximate" if enough else "truncated"

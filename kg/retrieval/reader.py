@@ -495,8 +495,8 @@ def clean_query(name: str, text: str, longest: int) -> str:
 
 
 def clean_words(must: Sequence[str]) -> list[str]:
-    """Strip required words. Raises InvalidInputError for an empty one, and for one that is not valid text."""
-    return [clean_text("must", words, 200) for words in must]
+    """Strip required words. Raises InvalidInputError as `clean_query` does."""
+    return [clean_query("must", words, 200) for words in must]
 
 
 def page_of(total: Sequence[object], offset: int, limit: int) -> int | None:

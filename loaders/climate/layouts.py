@@ -51,7 +51,7 @@ class Source(TomlTable):
     def _require_group(cls, pattern: str) -> str:
         try:
             groups = re.compile(pattern).groups
-        except re.error as error:
+        except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"Not a regular expression ({error}).") from error
         if groups != 1:
             raise ValueError(f"It has {groups} groups; exactly one is expected: the part of the value.")

@@ -14,6 +14,8 @@ from kg.text import to_single_line
 
 _SHOWN: Final = 80
 """Characters of a value in a message."""
+_MOST_BYTES: Final = 1_000_000
+"""Size of a file. A mapping has some thousands of bytes."""
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 """A name, or a column, without white space around it, as in tables."""
@@ -53,7 +55,11 @@ class TomlTable(BaseModel):
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file. Raises InvalidInputError if it cannot be read."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            content = file.read(_MOST_BYTES + 1)  # a device has no end
+        if len(content) > _MOST_BYTES:
+            raise InvalidInputError(f"{path}: The mapping is too long. The maximum is {_MOST_BYTES:,} bytes.")
+        return tomllib.loads(content.decode())
     except OSError as error:
         raise InvalidInputError(f"{path}: Cannot read the mapping ({error.strerror}).") from error
     except (ValueError, RecursionError) as error:  # ValueError: also a number of thousands of digits

@@ -422,7 +422,12 @@ def test_a_mapping_adds_a_layout(kg: KnowledgeGraph, tmp_path: Path) -> None:
         ("[layout.a]\nrequires = ['x']\nfields = {slug = {column = 'x', match = '(?=(x))'}}", "RE2"),
         ("[layout.a]\nrequires = ['x']\nfields = {slug = 3}", "slug"),
         ("layout = 3", "layout"),
+        (
+            f"[layout.a]\nrequires = ['x']\nfields = {{slug = {{column = 'x', match = '{5000 * '('}x{5000 * ')'}'}}}}",
+            "match",
+        ),
         ("[layout", "TOML"),
+        ("#" * 1_000_001, "1,000,000 bytes"),
     ],
 )
 def test_a_wrong_mapping_is_an_error_that_names_its_place(mapping: str, named: str, tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kg.errors import InvalidInputError, NotFoundError
+from kg.errors import IndexUnavailableError, InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval import filters, hybrid_search
+from kg.retrieval.asked import Asked
 from kg.retrieval.reader import recording
 from kg.retrieval.results import SearchFilters
 from kg.search.protocol import Ranking
@@ -329,6 +330,7 @@ def test_a_query_is_words_whatever_it_says(kg, text, made):
         ({"query": "a\ud800b"}, "surrogate"),
         ({"query": " § "}, "no letters or digits"),
         ({"query": "?! …"}, "no letters or digits"),
+        ({"query": "wind", "must": ["?"]}, r"must: '\?' has no letters"),
         ({"query": "solar", "limit": 0}, "limit is 0"),
         ({"query": "solar", "limit": 201}, "from 1 to 200"),
         ({"query": "solar", "offset": -1}, "offset is -1"),
@@ -337,6 +339,19 @@ def test_a_query_is_words_whatever_it_says(kg, text, made):
 def test_odd_arguments_are_refused_with_what_would_be_valid(kg, arguments, says):
     with pytest.raises(InvalidInputError, match=says):
         search(kg, **arguments)
+
+
+def test_an_answer_by_words_states_why_meaning_was_not_compared(kg, monkeypatch):
+    rank = Asked.rank
+
+    def fail(self, index, *, mode="hybrid", **asked):
+        if mode != "bm25":
+            raise IndexUnavailableError("It takes too long.")
+        return rank(self, index, mode=mode, **asked)
+
+    monkeypatch.setattr(Asked, "rank", fail)
+    found = search(kg, "qwxzvbnm")
+    assert any("It takes too long." in note for note in found.notes)
 
 
 @pytest.mark.parametrize("query", ["§ 12-3", "§ solar", "12", "水", "ق"])
