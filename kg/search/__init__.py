@@ -6,7 +6,8 @@
 * `index_process`: Qdrant Edge and the embedder, in a process of their own
 * `shard`: one Qdrant Edge shard on disk; `shard_group`: those of one process; `shards`: all of an index
 * `points`: what shards are asked and given, as plain data
-* `unit_index`: the text units in the shards, replaced by graph and ranked
+* `unit_store`: the text units in the shards, replaced by graph
+* `unit_index`: these units, ranked and counted
 * `vector_worker`: the thread that embeds units and queries, and optimizes the shard
 * `ranking`: fusion of BM25 and embedding scores
 * `embedding`: text to vectors, by local models or a remote endpoint

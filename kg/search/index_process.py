@@ -64,10 +64,12 @@ class Server:
             kind: UnitIndex(
                 # The processes have the lock too: an index is not opened again while one of them still writes.
                 Shards(place, processes=processes, inherited=[self._lock], on_lost=_give_up),
-                vectors.embed_query,
                 self._cache,
-                vectors.wake,
-                Spaces(languages={number: get_languages(slot.model) for number, slot in enumerate(vectors.slots)}),
+                vectors.embed_query,
+                on_pending=vectors.wake,
+                spaces=Spaces(
+                    languages={number: get_languages(slot.model) for number, slot in enumerate(vectors.slots)}
+                ),
             )
             for kind, place in _find_places(folder).items()
         }
@@ -275,7 +277,7 @@ def _compact(folder: Path) -> None:
     for each in places:
         compact_folders(each)
     cache = VectorCache(folder)
-    indexes = [UnitIndex(Shards(each), lambda text, slot: None, cache) for each in places if each.is_dir()]
+    indexes = [UnitIndex(Shards(each), cache, lambda text, slot: None) for each in places if each.is_dir()]
     cache.keep(chain.from_iterable(index.list_text_hashes() for index in indexes))
     for index in indexes:
         index.shards.close()

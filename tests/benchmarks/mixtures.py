@@ -87,7 +87,7 @@ def measure(folder: Path, texts: int, of_questions: Mapping[str, list[float]], p
         yield compare_memory("the same with facets, eight at once", read_anonymous() / texts, texts)
         found = [search(index)(text) for text in asked[WARM_UP:]]
     shards = Shards(folder, exact_vectors=10**9, processes=processes)
-    exact = UnitIndex(shards, lambda text, number: of_questions[text], VectorCache(folder))
+    exact = UnitIndex(shards, VectorCache(folder), lambda text, number: of_questions[text])
     wanted = [[each.iri for each in exact.rank(text, None, None, LIMIT).candidates] for text in asked[WARM_UP:]]
     shards.close()
     same = sum(len({*one[:FIRST]} & {*other[:FIRST]}) for one, other in zip(found, wanted, strict=True))
@@ -138,7 +138,7 @@ def load_passages(model: str) -> tuple[list[str], Vectors]:
 def make_index(folder: Path, texts: Sequence[str], vectors: Vectors, number: int) -> None:
     """Index the texts, then mixtures of two of them, up to `number`, and optimize the shards."""
     shards = Shards(folder)
-    index = UnitIndex(shards, lambda query, number: None, VectorCache(folder))
+    index = UnitIndex(shards, VectorCache(folder), lambda query, number: None)
     index.use_model(0, MODEL, vectors.shape[1], None)
     chance = random.Random(0)
     words = [text.split() for text in texts]

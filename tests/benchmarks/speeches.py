@@ -262,7 +262,7 @@ def _by_words(
     folder: Path, units: Sequence[IndexedUnit], languages: Mapping[str, str | None], keys: Mapping[str, str]
 ) -> Callable[[Asked], Sequence[str]]:
     """Index `units` in `folder` as texts in these languages, by IRI; return the search by words."""
-    index = UnitIndex(Shards(folder), lambda query, number: None, VectorCache(folder))
+    index = UnitIndex(Shards(folder), VectorCache(folder), lambda query, number: None)
     index.begin(["urn:all"])
     index.put([replace(unit, graph="urn:all", language=languages[unit.iri]) for unit in units])
     index.finish({"urn:all": ""})

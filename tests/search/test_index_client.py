@@ -553,7 +553,7 @@ class TestProcess:
     def test_a_search_leaves_out_the_shards_of_a_stopped_process_and_says_so(
         self, open_index: Open, tmp_path: Path, words: Settings
     ) -> None:
-        made = UnitIndex(Shards(tmp_path / "index", most_texts=2), lambda query, number: None, VectorCache(tmp_path))
+        made = UnitIndex(Shards(tmp_path / "index", most_texts=2), VectorCache(tmp_path), lambda query, number: None)
         for name in ("a", "b"):
             [(graph, content)] = graph_units(name, "solar tariff", f"wind {name}").items()
             made.begin([graph])
@@ -721,8 +721,8 @@ class TestOptimizing:
         embedder = WordEmbedder("words/16", 16)
         units = UnitIndex(
             Shards(folder, exact_vectors=300),
-            lambda text, number: embedder.embed_query(text).tolist(),
             VectorCache(folder),
+            lambda text, number: embedder.embed_query(text).tolist(),
         )
         units.use_model(0, embedder.name, embedder.dimensions, None)
         self.put(units, embedder, "a", *(f"energy clause {i} of {i % 7}" for i in range(count)))
@@ -760,7 +760,7 @@ class TestOptimizing:
         self.put(units, embedder, "late")
         units.shards.close()
         again = UnitIndex(
-            Shards(tmp_path), lambda text, number: embedder.embed_query(text).tolist(), VectorCache(tmp_path)
+            Shards(tmp_path), VectorCache(tmp_path), lambda text, number: embedder.embed_query(text).tolist()
         )
         assert again.state() == {"urn:g:a": "1", "urn:g:late": "1"}
         after = again.rank("energy clause 12", None, None, 10)
@@ -783,7 +783,7 @@ class TestOptimizing:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(shard, "_MIN_GROWING", 300)
-        units = UnitIndex(Shards(tmp_path), lambda query, number: None, VectorCache(tmp_path))
+        units = UnitIndex(Shards(tmp_path), VectorCache(tmp_path), lambda query, number: None)
         content = graph_units("a", *(f"energy clause {i} of {i % 7}" for i in range(400)))
         for graph, given in content.items():
             units.begin([graph])

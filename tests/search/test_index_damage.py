@@ -62,7 +62,7 @@ def test_a_kill_while_shards_are_written_and_optimized_loses_nothing(tmp_path: P
             lines = [first, *writer.stdout.read().splitlines(keepends=True)]
         until(lambda: not any(is_alive(pid) for pid in children))  # noqa: B023 -- called here
         written = dict(line.split() for line in lines if line.endswith("\n"))
-        index = UnitIndex(Shards(folder, most_texts=120), lambda query, number: None, VectorCache(folder))
+        index = UnitIndex(Shards(folder, most_texts=120), VectorCache(folder), lambda query, number: None)
         state = index.state()
         assert index.shards.lost == 0
         for name, seed in written.items():
@@ -80,7 +80,7 @@ def test_a_kill_while_shards_are_written_and_optimized_loses_nothing(tmp_path: P
         index.shards.close()
         for path in folder.glob("shard-*/words.npz"):
             path.unlink()
-        again = UnitIndex(Shards(folder, most_texts=120), lambda query, number: None, VectorCache(folder))
+        again = UnitIndex(Shards(folder, most_texts=120), VectorCache(folder), lambda query, number: None)
         assert [again.rank(word, None, None, 20, "bm25") for word in WORDS] == ranked, "counted again"
         again.shards.close()
 
@@ -89,7 +89,7 @@ def test_a_kill_while_shards_are_written_and_optimized_loses_nothing(tmp_path: P
 def test_a_full_disk_leaves_the_shard_as_it_was_until_there_is_room(
     disk: SmallDisk, caplog: pytest.LogCaptureFixture
 ) -> None:
-    index = UnitIndex(Shards(disk.folder / "index"), lambda query, number: None, VectorCache(disk.folder))
+    index = UnitIndex(Shards(disk.folder / "index"), VectorCache(disk.folder), lambda query, number: None)
     put(index, "a")
     before = index.rank("wind", None, None, 10, "bm25")
     index.shards.flush()

@@ -83,7 +83,7 @@ def by_id(hits: Hits) -> dict[int, float]:
 
 def open_index(folder: Path, *, most_texts: int = 10_000, exact_vectors: int = 10_000, processes: int = 1) -> UnitIndex:
     shards = Shards(folder, exact_vectors=exact_vectors, most_texts=most_texts, processes=processes)
-    index = UnitIndex(shards, lambda text, number: embed(text), VectorCache(folder))
+    index = UnitIndex(shards, VectorCache(folder), lambda text, number: embed(text))
     index.use_model(0, SPACE.model, SPACE.dimensions, None)
     return index
 

@@ -159,7 +159,7 @@ def test_a_page_of_several_languages_is_the_beginning_of_a_ranking_of_all(
         vector = np.sum([*words], axis=0)
         return (vector / np.linalg.norm(vector)).tolist()  # type: ignore[no-any-return]
 
-    index = UnitIndex(Shards(tmp_path), embed, VectorCache(tmp_path))
+    index = UnitIndex(Shards(tmp_path), VectorCache(tmp_path), embed)
     index.use_model(0, "sentence-transformers/all-MiniLM-L6-v2", 8, frozenset(("en",)))
     index.use_model(1, USE, 8, frozenset(("en", "de", "ru")))
     words = ["tax", "wind", "solar", "county", "levy", "steuer", "kreis"]

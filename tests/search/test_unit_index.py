@@ -145,7 +145,7 @@ def test_lists_have_a_maximum_depth_where_the_first_units_are_never_certain(monk
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[UnitIndex]:
     shard = Shards(tmp_path / "index")
-    yield UnitIndex(shard, lambda query, number: None, VectorCache(tmp_path))
+    yield UnitIndex(shard, VectorCache(tmp_path), lambda query, number: None)
     shard.close()
 
 
@@ -209,9 +209,9 @@ def test_required_words_are_found_in_each_language(index: UnitIndex) -> None:
 
 def test_fields_and_texts_without_vectors_are_kept_when_the_index_is_opened_again(tmp_path: Path) -> None:
     shard = Shards(tmp_path)
-    put(UnitIndex(shard, lambda query, number: None, VectorCache(tmp_path)), TEXTS)
+    put(UnitIndex(shard, VectorCache(tmp_path), lambda query, number: None), TEXTS)
     shard.close()
-    index = UnitIndex(Shards(tmp_path), lambda query, number: None, VectorCache(tmp_path))
+    index = UnitIndex(Shards(tmp_path), VectorCache(tmp_path), lambda query, number: None)
     assert index.shards.fields == (ENGLISH, "search_de", "search_es", PLAIN)
     assert find(index, "Haus") == ["de"]
     assert sorted(text for _, text in index.pending("dense", 10).values()) == sorted(text for text, _ in TEXTS.values())
@@ -286,7 +286,7 @@ def coded(name: str, parent: str, text: str, **codes: list[str]) -> IndexedUnit:
 @pytest.fixture
 def shard_index(tmp_path: Path) -> Iterator[UnitIndex]:
     shard = Shards(tmp_path / "codes")
-    yield UnitIndex(shard, lambda query, number: None, VectorCache(tmp_path))
+    yield UnitIndex(shard, VectorCache(tmp_path), lambda query, number: None)
     shard.close()
 
 
