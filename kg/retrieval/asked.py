@@ -106,8 +106,7 @@ class Asked:
             return [candidate for candidate in candidates if candidate.score >= self.min_score]
         if relevance.refused:
             return []
-        keeps_all = relevance.covers is None and not ranking.uncompared and not ranking.pending
-        kept = list(candidates) if keeps_all else drop_unrelated(candidates, ranking.model)
+        kept = list(candidates) if _keeps_all(ranking, relevance) else drop_unrelated(candidates, ranking.model)
         if kept or relevance.covers is None or ranking.units is None or ranking.units > FEW:
             return kept
         return list(candidates[:_FIRST])  # of few units, the first ones are results, however far they are
@@ -122,7 +121,7 @@ class Asked:
         """
         if relevance.refused:
             return []
-        if relevance.covers is None:
+        if _keeps_all(ranking, relevance):
             return list(candidates)
         return [each for each in candidates if each.iri in results or is_related(each, ranking.model)]
 
@@ -145,7 +144,7 @@ class Asked:
             return {iri: codes for iri, codes in ranking.counted.items() if iri in kept}
         if relevance.refused:
             return {}
-        near = len(ranking.counted) if relevance.covers is None else ranking.near
+        near = len(ranking.counted) if _keeps_all(ranking, relevance) else ranking.near
         return dict(islice(ranking.counted.items(), near))
 
     def select_further_counted(
@@ -154,8 +153,13 @@ class Asked:
         """Drop the counted units that `select_further` would drop, and add the first results."""
         if relevance.refused:
             return {}
-        near = len(ranking.counted) if relevance.covers is None else ranking.near
+        near = len(ranking.counted) if _keeps_all(ranking, relevance) else ranking.near
         return {**dict(islice(ranking.counted.items(), near)), **results}
+
+
+def _keeps_all(ranking: Ranking, relevance: Relevance) -> bool:
+    """Whether no unit is dropped, since its scores do not tell whether it is far from the query."""
+    return relevance.covers is None and not ranking.uncompared and not ranking.pending
 
 
 def _with_lag(ranking: Ranking, kg: KnowledgeGraph) -> Ranking:
