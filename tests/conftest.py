@@ -20,6 +20,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.queries import text_check
 from kg.queries.pool import QueryPool
 from kg.search import index_client
+from kg.search.registry import MINILM
 from kg.server import fair_limiter
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
@@ -138,7 +139,7 @@ def build_once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path
 
 def opened(data_dir: Path) -> KnowledgeGraph:
     """Open a data directory without an embedding model."""
-    settings = Settings(data_dir=data_dir, models_dir=data_dir.with_name("no-models"), _env_file=None)  # type: ignore[call-arg]
+    settings = Settings(data_dir=data_dir, models_dir=data_dir.with_name("no-models"), model=MINILM, _env_file=None)  # type: ignore[call-arg]
     return KnowledgeGraph.open(data_dir, settings)
 
 

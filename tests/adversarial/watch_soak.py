@@ -23,6 +23,7 @@ from typing import Any, Final
 import httpx
 from pyoxigraph import Quad
 
+from kg.search.registry import MINILM
 from kg.server.auth import read_token
 from kg.store.lock import find_address
 from kg.store.protocol import select, term_text
@@ -101,6 +102,7 @@ class WatchSoak:
         environment = {
             **os.environ,
             "QUADCITE_MODELS_DIR": str(self.data.with_name("no-models")),
+            "QUADCITE_MODEL": MINILM,
             "QUADCITE_WATCH_FOLDERS": str(self.notes) if is_server else "",
         }
         command = ["serve", "--port", "0"] if is_server else ["watch", str(self.notes)]

@@ -21,6 +21,7 @@ from kg.interruption import temporary_folder
 from kg.knowledge_graph import KnowledgeGraph
 from kg.loading import exclusive_load
 from kg.retrieval.results import SearchFilters
+from kg.search.registry import MINILM
 from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import select, term_text
@@ -49,7 +50,7 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
         notes, data = base / "notes", base / "data"
         notes.mkdir()
         size = write_pages(notes, pages)
-        settings = Settings(data_dir=data, models_dir=base / "no-models", _env_file=None)
+        settings = Settings(data_dir=data, models_dir=base / "no-models", model=MINILM, _env_file=None)
         with KnowledgeGraph.open(data, settings) as kg:
             loader = build_loader("files", settings)
             began, before = time.perf_counter(), time.process_time()

@@ -18,6 +18,7 @@ from typing import Any, Final
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
+from kg.search.registry import MINILM
 from kg.server.static import find_file
 from kg.store.lock import find_address
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint
@@ -102,6 +103,7 @@ def address(data_dir: Path) -> Iterator[str]:
     """The address of a server over `data_dir` without an embedding model, for all tests of this folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("QUADCITE_MODELS_DIR", str(data_dir.with_name("no-models")))
+        patch.setenv("QUADCITE_MODEL", MINILM)
         with served(data_dir):
             found = find_address(data_dir)
             assert found is not None

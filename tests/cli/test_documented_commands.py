@@ -18,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from kg.cli.main import app
+from kg.search.registry import MINILM
 from kg.settings import settings
 from tests import generated_docs
 
@@ -83,7 +84,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, s
 def environment(folder: Path) -> dict[str, str]:
     """The environment without settings but those that the chapters ask for. There is no embedding model."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("QUADCITE_")}
-    own = {"QUADCITE_UPDATES": "true", "QUADCITE_MODELS_DIR": str(folder / "no-models")}
+    own = {"QUADCITE_UPDATES": "true", "QUADCITE_MODELS_DIR": str(folder / "no-models"), "QUADCITE_MODEL": MINILM}
     return {**kept, **own, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
 

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from kg.cli import main
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.registry import MINILM
 from kg.settings import Settings
 from loaders.sources import load
 from tests.zoning_summaries.stand_in import StandIn, completion
@@ -38,7 +39,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def settings(folder: Path, **chat: Any) -> Settings:
-    return Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None, **chat)  # type: ignore[call-arg]
+    return Settings(data_dir=folder, models_dir=folder / "no-models", model=MINILM, _env_file=None, **chat)  # type: ignore[call-arg]
 
 
 def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str, **chat: Any) -> Any:

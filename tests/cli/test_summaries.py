@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from kg.cli.main import app
 from kg.provenance.load_records import Agent, Run
+from kg.search.registry import MINILM
 from kg.settings import Settings
 from kg.store.lock import find_address
 from kg.vocabulary import KG, RDF, SKOS, mint
@@ -72,7 +73,7 @@ def configure(monkeypatch: pytest.MonkeyPatch, **chat: Any) -> None:
     """Let the commands find these settings and no embedding model: a process reads its own only once."""
 
     def settings_for(folder: Path) -> Settings:
-        return Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None, **chat)  # type: ignore[call-arg]
+        return Settings(data_dir=folder, models_dir=folder / "no-models", model=MINILM, _env_file=None, **chat)  # type: ignore[call-arg]
 
     monkeypatch.setattr("kg.cli.connection.settings_for", settings_for)
 

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from kg.search.registry import MINILM
 from kg.store.oxigraph import OxigraphStore
 from tests.derivations.test_histories import compare, dump
 
@@ -43,7 +44,7 @@ class Chaos:
         """Start a command of `kg` in a session of its own, without a model of vectors."""
         return subprocess.Popen(
             [sys.executable, "-m", "kg.cli.main", *command, "--data-dir", str(self.folder / data)],
-            env={**os.environ, "QUADCITE_MODELS_DIR": str(self.folder / "no-models")},
+            env={**os.environ, "QUADCITE_MODELS_DIR": str(self.folder / "no-models"), "QUADCITE_MODEL": MINILM},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             start_new_session=True,

@@ -29,6 +29,7 @@ from kg.derivations.state import State
 from kg.errors import StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.shipped import infer_graphs, write_shipped_graphs
+from kg.search.registry import MINILM
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Store
@@ -95,7 +96,7 @@ def find_writer(graph: NamedNode) -> str | None:
 
 def opened(data_dir: Path) -> KnowledgeGraph:
     """Open a data directory with the indexes of words that a test needs, and without workers."""
-    chosen = Settings(data_dir=data_dir, models_dir=data_dir / "no-models", _env_file=None)
+    chosen = Settings(data_dir=data_dir, models_dir=data_dir / "no-models", model=MINILM, _env_file=None)
     store = OxigraphStore(data_dir, infer=infer_graphs)
     write_shipped_graphs(store)
     others: Any = WordIndex(), DirectPool(store)  # type: ignore[arg-type]

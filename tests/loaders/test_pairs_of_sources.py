@@ -16,6 +16,7 @@ import pytest
 from kg.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.queries.pool import QueryPool
+from kg.search.registry import MINILM
 from kg.settings import Settings
 from kg.shacl.data_graph import DataGraph
 from kg.store.oxigraph import OxigraphStore
@@ -133,7 +134,8 @@ SOURCES: Final = {
 
 @contextmanager
 def opened(data_dir: Path, folder: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=data_dir, models_dir=data_dir / "no-models", query_workers=1, ingest_folders=[folder],
+    settings = Settings(data_dir=data_dir, models_dir=data_dir / "no-models", model=MINILM, query_workers=1,
+                        ingest_folders=[folder],
                         _env_file=None)  # type: ignore[call-arg] # fmt: skip
     sender = SENDER.set(HOLDER)
     store = OxigraphStore(data_dir)

@@ -229,10 +229,11 @@ def test_answers_are_not_held_back_by_nagles_algorithm():
 SERVE = """
 import sys
 from pathlib import Path
+from kg.search.registry import MINILM
 from kg.server.app import serve
 from kg.settings import Settings
 data = Path(sys.argv[1])
-settings = Settings(data_dir=data, models_dir=data / "no-models", _env_file=None)
+settings = Settings(data_dir=data, models_dir=data / "no-models", model=MINILM, _env_file=None)
 ready = sys.stdout if sys.argv[2] == "http" else sys.stderr  # standard output is the protocol's
 say = lambda address: print(address, file=ready, flush=True)
 serve(data, settings, port=0, transport=sys.argv[2], on_ready=say)

@@ -16,6 +16,7 @@ from starlette.testclient import TestClient
 
 from kg.actors import READ, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.registry import MINILM
 from kg.server.app import create_app
 from kg.settings import Settings
 
@@ -31,7 +32,7 @@ WRITING = [
 @pytest.fixture
 def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
     settings = Settings(  # type: ignore[call-arg]
-        data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None
+        data_dir=tmp_path, models_dir=tmp_path / "no-models", model=MINILM, query_workers=1, _env_file=None
     )
     with KnowledgeGraph.open(tmp_path, settings) as opened:
         yield opened

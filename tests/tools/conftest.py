@@ -13,6 +13,7 @@ from pyoxigraph import NamedNode, Triple
 from kg.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.queries.pool import QueryPool
+from kg.search.registry import MINILM
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import select
@@ -66,7 +67,7 @@ def pair(corpus: list[list[Made]]) -> KnowledgeGraph:
 def receiving(tmp_path: Path) -> Iterator[KnowledgeGraph]:
     """An empty graph that takes in what is sent, with its store and its workers, and an index in memory."""
     settings = Settings(  # type: ignore[call-arg]
-        data_dir=tmp_path, models_dir=tmp_path / "no-models", query_workers=1, _env_file=None
+        data_dir=tmp_path, models_dir=tmp_path / "no-models", model=MINILM, query_workers=1, _env_file=None
     )
     with OxigraphStore(tmp_path) as store, QueryPool(store, settings) as pool:
         yield KnowledgeGraph(settings, store, cast(Any, MemoryIndex()), pool)
@@ -85,7 +86,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     claim that is accepted, a concept that is matched, and summaries. There is no embedding model.
     """
     folder = load_once(tmp_path_factory, "zoning")
-    settings = Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)
+    settings = Settings(data_dir=folder, models_dir=folder / "no-models", model=MINILM, _env_file=None)
     with KnowledgeGraph.open(folder, settings) as opened:
 
         def call(name: str, **arguments: Any) -> Any:

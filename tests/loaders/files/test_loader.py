@@ -15,6 +15,7 @@ from kg import bundle
 from kg.errors import InvalidInputError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters
+from kg.search.registry import MINILM
 from kg.settings import Settings
 from kg.store.protocol import select, term_text
 from kg.tools.search.passages import fetch, search
@@ -66,7 +67,7 @@ def handbook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGrap
     folder = tmp_path_factory.mktemp("handbook")
     words = "\n\n".join(f"Paragraph {number} is about mooring rope {number}. {LONG}" for number in range(30))
     write(folder / "notes", rope__md=f"# Rope\n\n{words}\n")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
+    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", model=MINILM, _env_file=None)  # type: ignore[call-arg]
     with KnowledgeGraph.open(folder / "data", settings) as opened:
         report = load(opened, "files", [str(HANDBOOK), str(folder / "notes")])
         assert (report.loaded, report.rejected) == (7, 0)

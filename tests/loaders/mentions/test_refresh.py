@@ -14,6 +14,7 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import Agent, RecordOrigin, Run
+from kg.search.registry import MINILM
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
@@ -30,7 +31,7 @@ SELECT ?mention ?graph ?unit ?concept ?start ?end ?kind ?text WHERE {
 def opened(folder: Path) -> KnowledgeGraph:
     """A store with neither index nor workers, which finding mentions does not need."""
     nothing: Any = None
-    chosen = Settings(data_dir=folder, models_dir=folder / "no-models", _env_file=None)  # type: ignore[call-arg]
+    chosen = Settings(data_dir=folder, models_dir=folder / "no-models", model=MINILM, _env_file=None)  # type: ignore[call-arg]
     return KnowledgeGraph(chosen, OxigraphStore(folder), nothing, nothing)
 
 
