@@ -158,7 +158,7 @@ class Asked:
 
 
 def _keeps_all(ranking: Ranking, relevance: Relevance) -> bool:
-    """Whether no unit is dropped, since its scores do not tell whether it is far from the query."""
+    """Whether no unit is dropped, since whether it is far from the query is not known."""
     return relevance.covers is None and not ranking.uncompared and not ranking.pending
 
 

@@ -79,7 +79,7 @@ def test_a_facet_narrows_to_as_many_passages_as_it_says(client: TestClient) -> N
         r'<a href="(/search\?q=flood&amp;[^"]+)"[^>]*>.*?<span class="count">([\d,]+)</span>', text
     )[:12]:
         narrowed = page(client, unescape(href))
-        assert f"{int(count):,} passage" in narrowed.text
+        assert f"{int(count):,} similar passage" in narrowed.text
     assert search_links(found, "domain")
 
 
@@ -108,7 +108,7 @@ def test_the_numbers_within_filters_are_those_of_the_lists(client: TestClient) -
     assert len(narrowed) > 3
     for href, count in narrowed[:12]:
         assert ("within", "domain") in parse_qsl(urlsplit(href).query)
-        assert f"{int(count):,} passage" in page(client, href).text
+        assert f"{int(count):,} similar passage" in page(client, href).text
 
 
 @pytest.mark.parametrize("path", ["/search?q=flood&within=domain", "/search?domain=climate&within=domain"])
@@ -311,7 +311,7 @@ def test_the_only_chosen_value_of_a_facet_has_the_number_of_the_results(client: 
     for domain in ("climate", "parliament", "zoning"):
         text = markup(client, f"/search?q={WATER}&domain={domain}")
         [count] = re.findall(r'class="chosen".*?<span class="count">([\d,]+)</span>', text)
-        assert f"<strong>{count} passage" in text
+        assert f"<strong>{count} similar passage" in text
 
 
 def test_nothing_relevant_is_said_as_such(client: TestClient) -> None:

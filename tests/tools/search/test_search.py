@@ -143,7 +143,7 @@ def test_a_search_over_passages_without_a_vector_says_that_it_is_not_final(kg, m
     def half_embedded(*args, **kwargs):
         ranking = rank(*args, **kwargs)
         candidates = [replace(one, cosine=None) if one.iri == waiting.iri else one for one in ranking.candidates]
-        return Ranking(candidates, ranking.exhaustive)
+        return Ranking(candidates, ranking.exhaustive, pending=1)
 
     monkeypatch.setattr(kg.search, "rank", half_embedded)
     found = search(kg, "geothermal", SearchFilters(iso3=["DJI"]), limit=3)
