@@ -7,12 +7,13 @@ import shutil
 from pathlib import Path
 
 from kg.knowledge_graph import KnowledgeGraph
+from kg.search.registry import MINILM
 from kg.settings import Settings
 
 
 def open_graph(data_dir: Path) -> KnowledgeGraph:
     """Open a data directory without a model, with one query worker."""
-    settings = Settings(data_dir=data_dir, models_dir=data_dir / "none", query_workers=1, _env_file=None)
+    settings = Settings(data_dir=data_dir, models_dir=data_dir / "none", model=MINILM, query_workers=1, _env_file=None)
     return KnowledgeGraph.open(data_dir, settings)
 
 

@@ -25,6 +25,7 @@ from kg import loading
 from kg.errors import IndexUnavailableError, InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.dispatcher import Ticket
+from kg.search.registry import MINILM
 from kg.server import app
 from kg.server.app import create_app, repairing_index
 from kg.server.auth import HOLDER
@@ -158,7 +159,7 @@ def test_a_change_that_the_index_did_not_take_is_indexed_later(kg, monkeypatch, 
 
 def test_a_removal_that_was_interrupted_is_completed_at_the_start(tmp_path, monkeypatch):
     monkeypatch.setattr("loaders.files.graph.entities._LARGE", 5)
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", _env_file=None)
+    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", model=MINILM, _env_file=None)
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "kept.md").write_text("The tide is out.")
     (tmp_path / "notes" / "pump.md").write_text(
