@@ -32,7 +32,8 @@ _HIDDEN: Final = (
 _HIDDEN_RUN: Final = re.compile(f"[{_HIDDEN}]+")
 _GROUPED: Final = re.compile(
     r"\d(?<![^\W_]\d)(?<!\d[.,'\u2019]\d)\d{0,2}"
-    r"(?:(?P<by>[.,'\u2019\u066c\u00a0\u2009\u202f ])\d{3}(?:(?P=by)\d{3})*+(?!(?P=by)\d)|(?:,\d\d)+,\d{3}(?!,\d))"
+    r"(?:(?P<by>[.,'\u2019\u066c\u00a0\u2009\u202f ])\d{3}(?:(?P=by)\d{3}){0,8}+(?!(?P=by)\d)"
+    r"|(?:,\d\d){1,9},\d{3}(?!,\d))"
     r"(?![^\W_])"
 )
 # A pattern that begins with a character, instead of a lookbehind, takes a third of the time.
@@ -176,4 +177,4 @@ def _join(number: str) -> str:
 def _word() -> re.Pattern[str]:
     """Compile the pattern of a word, with the marks that are parts of words, such as vowel signs."""
     marks = "".join(mark for mark in map(chr, range(0x300, 0x10000)) if unicodedata.category(mark)[0] == "M")
-    return re.compile(f"[^\\W_]+(?:[{marks}][^\\W_]*)*")
+    return re.compile(f"[^\\W_]++(?:[{marks}][^\\W_]*+)*+")

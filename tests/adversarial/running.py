@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
+from kg.search.registry import MINILM
 from kg.store.oxigraph import OxigraphStore
 from tests.adversarial.corpus import CUT, EXAMPLE, OK, Attack, write_ring
 
@@ -173,6 +174,7 @@ def start(folder: Path, data: Path, port: int = 0, **settings: str) -> subproces
     environment = {
         **os.environ,
         "QUADCITE_MODELS_DIR": str(folder / "models"),
+        "QUADCITE_MODEL": MINILM,
         "QUADCITE_QUERY_TIMEOUT_S": str(DEADLINE_S),
         "QUADCITE_QUERY_MEMORY_MB": str(MEMORY_MB),
         "QUADCITE_MAX_ROWS": "10000",
