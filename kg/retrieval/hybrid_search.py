@@ -451,15 +451,15 @@ def _best_proposals(
     pending = sum(_pending(ranking, block) for block in blocks)
     degraded = _find_degraded(ranking, chain.from_iterable(blocks))
     nearest = () if found or page.start else _list_nearest(reader, first, documents, relevance)
+    total: int | None = None
+    completeness: Completeness = "truncated"
     if done and ranking.exhaustive and not pending:
-        total = len({documents[each.iri] for block in selected for each in block})
-        whole = Retrieved(found[page], "complete", total, following, 0, relevance, *reranking.outcome, degraded)
-        whole = replace(whole, nearest=nearest)
-        return whole.with_ranking(ranking)
-    enough = done or len({documents[each.iri] for block in kept for each in block}) >= limit
-    completeness: Completeness = "approximate" if enough else "truncated"
-    part = Retrieved(found[page], completeness, None, following, pending, relevance, *reranking.outcome, degraded)
-    return replace(part, nearest=nearest).with_ranking(ranking)
+        completeness, total = "complete", len({documents[each.iri] for block in selected for each in block})
+    elif done or len({documents[each.iri] for block in kept for each in block}) >= limit:
+        completeness = "approximate"
+    return Retrieved(
+        found[page], completeness, total, following, pending, relevance, *reranking.outcome, degraded, nearest=nearest
+    ).with_ranking(ranking)
 
 
 def _list_nearest(

@@ -11,6 +11,7 @@ import math
 import sys
 import time
 import unicodedata
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -110,11 +111,6 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> Vectors:
         """Embed a query as one vector, the mean of its windows if it is longer than one."""
         ...
-
-
-def open_embedders(settings: Settings) -> list[Embedder]:
-    """Open the configured embedders, the first and perhaps a second one; see `open_embedder`."""
-    return [open_embedder(settings, name) for name in settings.models]
 
 
 def open_embedder(settings: Settings, name: str | None = None) -> Embedder:
@@ -242,7 +238,7 @@ def _mark(name: str, dimensions: int | None) -> str:
     return name + ("/prefixed" if get_prefixes(name)[1] else "") + (f"/{dimensions}d" if dimensions else "")
 
 
-class _WindowEmbedder:
+class _WindowEmbedder(ABC):
     """A model in this process, of which several threads compute one batch of windows each.
 
     `tokenizer` must not pad or truncate; `size` is the longest window in tokens, without special ones.
@@ -257,14 +253,14 @@ class _WindowEmbedder:
         self._pool = ThreadPoolExecutor(threads, "embedding")
 
     @property
-    def _tokenizer(self) -> Tokenizer:
-        raise NotImplementedError
+    @abstractmethod
+    def _tokenizer(self) -> Tokenizer: ...
 
-    def _embed_batch(self, batch: Sequence[str]) -> Iterable[NDArray[Any]]:
-        raise NotImplementedError
+    @abstractmethod
+    def _embed_batch(self, batch: Sequence[str]) -> Iterable[NDArray[Any]]: ...
 
-    def _embed_query(self, parts: Sequence[str]) -> Iterable[NDArray[Any]]:
-        raise NotImplementedError
+    @abstractmethod
+    def _embed_query(self, parts: Sequence[str]) -> Iterable[NDArray[Any]]: ...
 
     @property
     def name(self) -> str:

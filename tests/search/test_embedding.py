@@ -33,7 +33,6 @@ from kg.search.embedding import (
     Window,
     count_tokens_at_most,
     open_embedder,
-    open_embedders,
     split_windows,
 )
 from kg.search.registry import MINILM, USE
@@ -422,7 +421,7 @@ def test_an_endpoint_computes_the_models_that_it_can_serve(endpoint: Endpoint) -
         embedding_dimensions=4,
         _env_file=None,
     )
-    first, second = open_embedders(chosen)
+    first, second = (open_embedder(chosen, name) for name in chosen.models)
     assert (first.name, first.languages) == ("127.0.0.1/intfloat/multilingual-e5-small/prefixed/4d", None)
     assert isinstance(second, UniversalSentenceEncoder)
     first.embed_documents(["heat"])
