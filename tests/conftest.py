@@ -20,14 +20,13 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.queries import text_check
 from kg.queries.pool import QueryPool
 from kg.search import index_client
-from kg.search.registry import MINILM
 from kg.server import fair_limiter
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.tools.schema.schema_measurement import Schema, _Measurements
 from loaders.sources import load
 from tests.adversarial.small_disk import SmallDisk, mount_small_disk
-from tests.folders import copy_folder
+from tests.folders import copy_folder, without_models
 from tests.tools.made_up import WordIndex
 from tests.waiting import HANG_S
 from tests.watching import WITH_PROCESSES, watched
@@ -139,7 +138,7 @@ def build_once(factory: pytest.TempPathFactory, name: str, build: Callable[[Path
 
 def opened(data_dir: Path) -> KnowledgeGraph:
     """Open a data directory without an embedding model."""
-    settings = Settings(data_dir=data_dir, models_dir=data_dir.with_name("no-models"), model=MINILM, _env_file=None)  # type: ignore[call-arg]
+    settings = without_models(data_dir)
     return KnowledgeGraph.open(data_dir, settings)
 
 

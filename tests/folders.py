@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.registry import MINILM
@@ -13,8 +14,12 @@ from kg.settings import Settings
 
 def open_graph(data_dir: Path) -> KnowledgeGraph:
     """Open a data directory without a model, with one query worker."""
-    settings = Settings(data_dir=data_dir, models_dir=data_dir / "none", model=MINILM, query_workers=1, _env_file=None)
-    return KnowledgeGraph.open(data_dir, settings)
+    return KnowledgeGraph.open(data_dir, without_models(data_dir, query_workers=1))
+
+
+def without_models(data_dir: Path, **options: Any) -> Settings:
+    """Build settings with a model that is not installed alone: the second one of the default is in a package."""
+    return Settings(data_dir=data_dir, models_dir=data_dir / "no-models", model=MINILM, _env_file=None, **options)
 
 
 def copy_folder(source: Path, target: Path) -> Path:

@@ -21,8 +21,6 @@ from kg.interruption import temporary_folder
 from kg.knowledge_graph import KnowledgeGraph
 from kg.loading import exclusive_load
 from kg.retrieval.results import SearchFilters
-from kg.search.registry import MINILM
-from kg.settings import Settings
 from kg.sparql.terms import bind
 from kg.store.protocol import select, term_text
 from kg.tools.search.passages import search
@@ -32,6 +30,7 @@ from loaders.derivations import follow_load
 from loaders.files.graph.entities import get_entity_graph
 from loaders.sources import build_loader, build_watcher
 from tests.benchmarks.comparison import Comparison
+from tests.folders import without_models
 
 PAGES = 1_000
 SAVES = 10
@@ -50,7 +49,7 @@ def run(arguments: Sequence[str]) -> Iterator[Comparison]:
         notes, data = base / "notes", base / "data"
         notes.mkdir()
         size = write_pages(notes, pages)
-        settings = Settings(data_dir=data, models_dir=base / "no-models", model=MINILM, _env_file=None)
+        settings = without_models(data)
         with KnowledgeGraph.open(data, settings) as kg:
             loader = build_loader("files", settings)
             began, before = time.perf_counter(), time.process_time()

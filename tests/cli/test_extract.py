@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from kg.cli import main
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search.registry import MINILM
 from kg.settings import Settings
 from loaders.sources import load
+from tests.folders import without_models
 from tests.zoning_summaries.stand_in import StandIn, completion
 
 pytestmark = pytest.mark.long
@@ -39,7 +39,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def settings(folder: Path, **chat: Any) -> Settings:
-    return Settings(data_dir=folder, models_dir=folder / "no-models", model=MINILM, _env_file=None, **chat)  # type: ignore[call-arg]
+    return without_models(folder, **chat)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, folder: Path, *arguments: str, **chat: Any) -> Any:

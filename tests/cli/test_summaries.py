@@ -18,11 +18,10 @@ from typer.testing import CliRunner
 
 from kg.cli.main import app
 from kg.provenance.load_records import Agent, Run
-from kg.search.registry import MINILM
 from kg.settings import Settings
 from kg.store.lock import find_address
 from kg.vocabulary import KG, RDF, SKOS, mint
-from tests.folders import open_graph
+from tests.folders import open_graph, without_models
 from tests.zoning_summaries.made_up_code import TOWN, Law, enact, large_code, small_code
 from tests.zoning_summaries.stand_in import Said, StandIn, summarize
 
@@ -73,7 +72,7 @@ def configure(monkeypatch: pytest.MonkeyPatch, **chat: Any) -> None:
     """Let the commands find these settings and no embedding model: a process reads its own only once."""
 
     def settings_for(folder: Path) -> Settings:
-        return Settings(data_dir=folder, models_dir=folder / "no-models", model=MINILM, _env_file=None, **chat)  # type: ignore[call-arg]
+        return without_models(folder, **chat)
 
     monkeypatch.setattr("kg.cli.connection.settings_for", settings_for)
 

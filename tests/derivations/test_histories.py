@@ -29,8 +29,6 @@ from kg.derivations.state import State
 from kg.errors import StoreError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.shipped import infer_graphs, write_shipped_graphs
-from kg.search.registry import MINILM
-from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Store
 from kg.tools.derivations import DEFINITIONS, count_due, derive, find_differing
@@ -40,7 +38,7 @@ from loaders.files.graph import entities
 from loaders.files.graph.entities import Entities
 from loaders.sources import load
 from tests.derivations.civic_records import DOMAINS, Records, draw_records
-from tests.folders import copy_folder
+from tests.folders import copy_folder, without_models
 from tests.tools.made_up import DirectPool, WordIndex
 
 T = TypeVar("T")
@@ -96,7 +94,7 @@ def find_writer(graph: NamedNode) -> str | None:
 
 def opened(data_dir: Path) -> KnowledgeGraph:
     """Open a data directory with the indexes of words that a test needs, and without workers."""
-    chosen = Settings(data_dir=data_dir, models_dir=data_dir / "no-models", model=MINILM, _env_file=None)
+    chosen = without_models(data_dir)
     store = OxigraphStore(data_dir, infer=infer_graphs)
     write_shipped_graphs(store)
     others: Any = WordIndex(), DirectPool(store)  # type: ignore[arg-type]

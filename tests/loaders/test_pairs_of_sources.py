@@ -16,15 +16,13 @@ import pytest
 from kg.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.queries.pool import QueryPool
-from kg.search.registry import MINILM
-from kg.settings import Settings
 from kg.shacl.data_graph import DataGraph
 from kg.store.oxigraph import OxigraphStore
 from kg.tools.registry import TOOLS
 from kg.tools.shacl.background_validation import load_dataset_shapes
 from loaders.sources import load
 from tests.examples import spread
-from tests.folders import copy_folder
+from tests.folders import copy_folder, without_models
 from tests.tools.made_up import WordIndex
 
 FIXTURES: Final = Path(__file__).parent.parent.parent / "fixtures"
@@ -134,9 +132,7 @@ SOURCES: Final = {
 
 @contextmanager
 def opened(data_dir: Path, folder: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(data_dir=data_dir, models_dir=data_dir / "no-models", model=MINILM, query_workers=1,
-                        ingest_folders=[folder],
-                        _env_file=None)  # type: ignore[call-arg] # fmt: skip
+    settings = without_models(data_dir, query_workers=1, ingest_folders=[folder])
     sender = SENDER.set(HOLDER)
     store = OxigraphStore(data_dir)
     try:

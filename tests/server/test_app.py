@@ -25,18 +25,17 @@ from kg import loading
 from kg.errors import IndexUnavailableError, InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.dispatcher import Ticket
-from kg.search.registry import MINILM
 from kg.server import app
 from kg.server.app import create_app, repairing_index
 from kg.server.auth import HOLDER
 from kg.server.http_server import address_of, listen
-from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.tools.catalog.health import health
 from kg.vocabulary import BASE
 from loaders import pipeline
 from loaders.sources import build_loader
 from tests.examples import spread
+from tests.folders import without_models
 from tests.waiting import until
 
 pytestmark = pytest.mark.long
@@ -159,7 +158,7 @@ def test_a_change_that_the_index_did_not_take_is_indexed_later(kg, monkeypatch, 
 
 def test_a_removal_that_was_interrupted_is_completed_at_the_start(tmp_path, monkeypatch):
     monkeypatch.setattr("loaders.files.graph.entities._LARGE", 5)
-    settings = Settings(data_dir=tmp_path / "data", models_dir=tmp_path / "none", model=MINILM, _env_file=None)
+    settings = without_models(tmp_path / "data")
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "kept.md").write_text("The tide is out.")
     (tmp_path / "notes" / "pump.md").write_text(

@@ -16,9 +16,8 @@ from starlette.testclient import TestClient
 
 from kg.actors import READ, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search.registry import MINILM
 from kg.server.app import create_app
-from kg.settings import Settings
+from tests.folders import open_graph
 
 pytestmark = pytest.mark.long
 
@@ -31,10 +30,7 @@ WRITING = [
 
 @pytest.fixture
 def kg(tmp_path: Path) -> Iterator[KnowledgeGraph]:
-    settings = Settings(  # type: ignore[call-arg]
-        data_dir=tmp_path, models_dir=tmp_path / "no-models", model=MINILM, query_workers=1, _env_file=None
-    )
-    with KnowledgeGraph.open(tmp_path, settings) as opened:
+    with open_graph(tmp_path) as opened:
         yield opened
 
 

@@ -13,8 +13,6 @@ from pyoxigraph import NamedNode, Triple
 from kg.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.queries.pool import QueryPool
-from kg.search.registry import MINILM
-from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import select
 from kg.tools.registry import TOOLS
@@ -22,6 +20,7 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from kg.zoning_summaries.build import build
 from tests.conftest import load_once
+from tests.folders import without_models
 from tests.loaders.conftest import MemoryIndex
 from tests.tools.made_up import Made, Passages, make_passages, open_graph
 
@@ -66,9 +65,7 @@ def pair(corpus: list[list[Made]]) -> KnowledgeGraph:
 @pytest.fixture
 def receiving(tmp_path: Path) -> Iterator[KnowledgeGraph]:
     """An empty graph that takes in what is sent, with its store and its workers, and an index in memory."""
-    settings = Settings(  # type: ignore[call-arg]
-        data_dir=tmp_path, models_dir=tmp_path / "no-models", model=MINILM, query_workers=1, _env_file=None
-    )
+    settings = without_models(tmp_path, query_workers=1)
     with OxigraphStore(tmp_path) as store, QueryPool(store, settings) as pool:
         yield KnowledgeGraph(settings, store, cast(Any, MemoryIndex()), pool)
 
@@ -86,7 +83,7 @@ def codes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     claim that is accepted, a concept that is matched, and summaries. There is no embedding model.
     """
     folder = load_once(tmp_path_factory, "zoning")
-    settings = Settings(data_dir=folder, models_dir=folder / "no-models", model=MINILM, _env_file=None)
+    settings = without_models(folder)
     with KnowledgeGraph.open(folder, settings) as opened:
 
         def call(name: str, **arguments: Any) -> Any:

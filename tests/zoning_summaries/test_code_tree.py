@@ -11,12 +11,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.load_records import Agent, Run
 from kg.provenance.reader import find_changed_graphs
-from kg.search.registry import MINILM
-from kg.settings import Settings
 from kg.vocabulary import BASE, KG, RDF, mint
 from kg.zoning_summaries import build, code_tree
 from loaders.sources import load
 from loaders.zoning.graph.ingest import ingest
+from tests.folders import open_graph
 
 TITLE = Path(__file__).parent.parent.parent / "fixtures" / "zoning" / "title_17_zoning.html"
 TOWN = mint("municipality", "us-ut-quarry-bend").value
@@ -24,10 +23,7 @@ TOWN = mint("municipality", "us-ut-quarry-bend").value
 
 @pytest.fixture
 def kg(tmp_path: Path) -> Any:
-    settings = Settings(  # type: ignore[call-arg]
-        data_dir=tmp_path, models_dir=tmp_path / "no-models", model=MINILM, query_workers=1, _env_file=None
-    )
-    with KnowledgeGraph.open(tmp_path, settings) as opened:
+    with open_graph(tmp_path) as opened:
         load(opened, "zoning", [str(TITLE)], state="UT", index=False)
         yield opened
 

@@ -15,7 +15,6 @@ from kg import bundle
 from kg.errors import InvalidInputError, SourceError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters
-from kg.search.registry import MINILM
 from kg.settings import Settings
 from kg.store.protocol import select, term_text
 from kg.tools.search.passages import fetch, search
@@ -24,6 +23,7 @@ from loaders.files import loader as files
 from loaders.load_report import LoadReport
 from loaders.readers.locations import find_files
 from loaders.sources import build_loader, load
+from tests.folders import without_models
 from tests.printed_pdf import PdfPrinter
 
 HANDBOOK = bundle.folder("fixtures") / "files" / "handbook"
@@ -67,7 +67,7 @@ def handbook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGrap
     folder = tmp_path_factory.mktemp("handbook")
     words = "\n\n".join(f"Paragraph {number} is about mooring rope {number}. {LONG}" for number in range(30))
     write(folder / "notes", rope__md=f"# Rope\n\n{words}\n")
-    settings = Settings(data_dir=folder / "data", models_dir=folder / "no-models", model=MINILM, _env_file=None)  # type: ignore[call-arg]
+    settings = without_models(folder / "data")
     with KnowledgeGraph.open(folder / "data", settings) as opened:
         report = load(opened, "files", [str(HANDBOOK), str(folder / "notes")])
         assert (report.loaded, report.rejected) == (7, 0)

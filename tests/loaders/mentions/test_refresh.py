@@ -14,12 +14,11 @@ from pyoxigraph import Literal, NamedNode, Quad
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import Agent, RecordOrigin, Run
-from kg.search.registry import MINILM
-from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.vocabulary import DCTERMS, KG, RDF, SCHEMA, SKOS, mint, sha256
 from loaders.mentions.graph.refresh import MentionReport, mention_graph, refresh
 from loaders.mentions.graph.text_units import find_units_with, may_contain
+from tests.folders import without_models
 
 MENTIONS = """
 SELECT ?mention ?graph ?unit ?concept ?start ?end ?kind ?text WHERE {
@@ -31,7 +30,7 @@ SELECT ?mention ?graph ?unit ?concept ?start ?end ?kind ?text WHERE {
 def opened(folder: Path) -> KnowledgeGraph:
     """A store with neither index nor workers, which finding mentions does not need."""
     nothing: Any = None
-    chosen = Settings(data_dir=folder, models_dir=folder / "no-models", model=MINILM, _env_file=None)  # type: ignore[call-arg]
+    chosen = without_models(folder)
     return KnowledgeGraph(chosen, OxigraphStore(folder), nothing, nothing)
 
 

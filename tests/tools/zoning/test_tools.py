@@ -15,8 +15,6 @@ from kg import bundle
 from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
-from kg.search.registry import MINILM
-from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.tools.answers import content_of
 from kg.tools.catalog.resources import list_resources
@@ -39,10 +37,7 @@ TEXT = "SELECT ?text WHERE { <%s> <http://schema.org/text> ?text }"
 @pytest.fixture(scope="module")
 def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
     folder = load_once(tmp_path_factory, "utah")
-    settings = Settings(  # type: ignore[call-arg]
-        data_dir=folder, models_dir=folder / "no-models", model=MINILM, query_workers=1, _env_file=None
-    )
-    with KnowledgeGraph.open(folder, settings) as opened:
+    with open_graph(folder) as opened:
         yield opened
 
 
