@@ -107,10 +107,9 @@ class Asked:
         if relevance.refused:
             return []
         kept = list(candidates) if _keeps_all(ranking, relevance) else drop_unrelated(candidates, ranking.model)
-        if kept or (relevance.covers is not None and (ranking.units is None or ranking.units > FEW)):
+        if kept or relevance.covers is None or ranking.units is None or ranking.units > FEW:
             return kept
-        # Of few units, and where nothing is known, the first ones are results, however far they are.
-        return list(candidates[:_FIRST])
+        return list(candidates[:_FIRST])  # of few units, the first ones are results, however far they are
 
     def select_further(
         self, candidates: Sequence[Candidate], ranking: Ranking, relevance: Relevance, results: Container[str]

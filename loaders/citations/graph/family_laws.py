@@ -48,6 +48,9 @@ SELECT DISTINCT ?law ?graph WHERE {
   VALUES ?law { $laws } GRAPH ?graph { ?claim rdf:object ?law ; kg:rawCitation ?words }
 }"""
 
+CLAIMS: Final = """
+SELECT DISTINCT ?graph WHERE { GRAPH ?graph { ?claim kg:method ?method } FILTER(STRSTARTS(STR(?graph), $laws)) }"""
+
 FAMILY_LAWS: Final = EXTRACTED + "laws/"
 """IRI prefix of the graphs of claims, followed by the domain and the slug of the family."""
 _DOMAIN: Final = "climate"
@@ -190,6 +193,13 @@ class FamilyLaws:
             }
             self._make_claims(family, loaded[family], known, made)
         return made
+
+    def remove_others(self, families: Iterable[str]) -> Derived:
+        """Build the removal of the claims of all families but these: of those that left the store unseen."""
+        kept = {get_claims_graph(NamedNode(family)) for family in families}
+        rows = select(self._store.query, bind(CLAIMS, laws=Literal(FAMILY_LAWS)))
+        stored = sorted({named_node(row["graph"]) for row in rows} - kept, key=str)
+        return {graph: ([], RecordOrigin("", (), [])) for graph in stored}
 
     def _find_changed(
         self, after: Mapping[NamedNode, _Family], records: Mapping[NamedNode, Record | None]

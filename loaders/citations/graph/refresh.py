@@ -212,7 +212,8 @@ class Citations:
             _redo(store, graphs, FamilyNames(families), outcome, on_progress)
         if self._is_changing or not is_complete:
             # The laws that families are.
-            made = self._laws.derive({}, {}, {}, map(NamedNode, families))
+            others = self._laws.remove_others(families)
+            made = {**others, **self._laws.derive({}, {}, {}, map(NamedNode, families))}
             if made:
                 run = CITATIONS.start({"families": "all"})
                 outcome.add(run, commit_derived(store, run, made))

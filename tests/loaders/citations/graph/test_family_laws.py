@@ -78,6 +78,23 @@ def test_link_ends_with_the_last_text_that_cites_the_law(
     assert not select(kg.store.query, f"SELECT ?p WHERE {{ <{LAW.value}> ?p ?o }}")
 
 
+def test_link_ends_with_its_document_where_the_state_was_lost(
+    open_graph: Callable[..., KnowledgeGraph], tmp_path: Path
+) -> None:
+    kg = open_graph()
+    acts = tmp_path / "acts"
+    acts.mkdir()
+    act = Path(write_act(acts))
+    load(kg, "climate", [str(acts)])
+    load(kg, "hansard", [write_speech(tmp_path, "Streams", SPEECH)])
+    assert links(kg) == BOTH
+    kg.settings.directory.derivations.unlink()
+    act.unlink()
+    write_policy(acts, "ponds", "A pond is clear.")
+    load(kg, "climate", [str(acts)], prune=True)
+    assert (links(kg), claimed(kg)) == (set(), set())
+
+
 @pytest.mark.parametrize(
     ("title", "iso"),
     [
