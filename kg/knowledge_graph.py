@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, Self, TypeVar
 
-from kg.actors import EVERYONE, Actor
+from kg.access.actors import EVERYONE, Actor
 from kg.connectors.client import Connectors
 from kg.errors import GoneError, QueryLimitError, StoreError
 from kg.ingestion import FolderWatcher, Ingestion

@@ -21,7 +21,7 @@ from typing import Final, Self
 
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.errors import (
     IndexUnavailableError,
     InvalidInputError,

@@ -10,7 +10,7 @@ import threading
 import traceback
 from typing import Any, Final, cast
 
-from kg.actors import AUTHOR, WRITE, Actor
+from kg.access.actors import AUTHOR, WRITE, Actor
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.processes import confine, frames, objects

@@ -18,7 +18,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.errors import ForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.catalog import FAMILIES, build_catalog, find_source

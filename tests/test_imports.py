@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py")])
 
 LAYERS = [
-    {"data_directory"}, {"errors"}, {"text"}, {"actors"}, {"settings"}, {"vocabulary"}, {"bundle"},
+    {"data_directory"}, {"errors"}, {"text"}, {"settings"}, {"vocabulary"}, {"access"}, {"bundle"},
     {"allowed_files", "files", "fuzzy_names", "languages", "words"},
     {"calendar_dates", "iso3166", "partial_dates", "wikidata_properties"}, {"interruption"}, {"ingestion"},
     {"observability"}, {"remote"},
@@ -44,7 +44,7 @@ LOADERS_KNOW = {
     "kg.text", "kg.vocabulary", "kg.wikidata_properties", "kg.words",
 }  # fmt: skip
 STORE_READERS_KNOW = LOADERS_KNOW | {
-    "kg.actors",
+    "kg.access.actors",
     "kg.derivations",
     "kg.knowledge_graph",
     "kg.provenance",

@@ -11,7 +11,7 @@ import pytest
 from pyoxigraph import QuerySolutions, RdfFormat, Store, Triple, parse
 
 from kg import bundle
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import BASE, PREFIXES, mint

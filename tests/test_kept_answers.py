@@ -24,7 +24,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from kg.actors import HOLDER
+from kg.access.actors import HOLDER
 from kg.errors import QuadciteError
 from kg.knowledge_graph import SENDER, KnowledgeGraph, Memory
 from kg.retrieval.facets import count_scope

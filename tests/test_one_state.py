@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode, Triple
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.queries.pool import QueryPool
 from kg.server import pages

@@ -12,7 +12,7 @@ import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
 from kg import bundle
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.errors import ConflictError, ForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import shipped

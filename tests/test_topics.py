@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode, Quad
 
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
 from kg.provenance.shipped import infer_graphs

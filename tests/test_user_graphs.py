@@ -19,7 +19,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from kg import user_graphs
-from kg.actors import EVERYONE, HOLDER, READ, WRITE, Actor
+from kg.access.actors import EVERYONE, HOLDER, READ, WRITE, Actor
 from kg.errors import (
     ConflictError,
     ForbiddenError,
@@ -152,7 +152,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
-from kg.actors import EVERYONE, HOLDER
+from kg.access.actors import EVERYONE, HOLDER
 from kg import user_graphs
 from kg.user_graphs import UserGraphs
 from tests.tools.made_up import WordIndex

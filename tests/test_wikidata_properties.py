@@ -16,7 +16,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.errors import ConflictError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode, Quad
 
-from kg.actors import ADMIN, AUTHOR, TOKEN_HINT, Actor
+from kg.access.actors import ADMIN, AUTHOR, TOKEN_HINT, Actor
 from kg.errors import ForbiddenError
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER

@@ -24,7 +24,7 @@ from starlette.routing import BaseRoute, Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from kg import __version__, interruption
-from kg.actors import EVERYONE
+from kg.access.actors import EVERYONE
 from kg.errors import QuadciteError, StoreError
 from kg.files import is_unwritable
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph

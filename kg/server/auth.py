@@ -17,7 +17,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kg.actors import EVERYONE, HOLDER, Actor
+from kg.access.actors import EVERYONE, HOLDER, Actor
 from kg.data_directory import DataDirectory
 from kg.errors import StoreError, UnauthorizedError
 from kg.remote.http import is_loopback

@@ -9,7 +9,7 @@ from typing import Final, Protocol
 from pyoxigraph import NamedNode, Triple
 from starlette.requests import Request
 
-from kg.actors import Actor
+from kg.access.actors import Actor
 from kg.queries.pool import QueryPool
 from kg.server.fair_limiter import FairLimiter
 from kg.settings import Settings

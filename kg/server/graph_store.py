@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
-from kg.actors import READ, WRITE, Actor
+from kg.access.actors import READ, WRITE, Actor
 from kg.errors import InvalidInputError, NotFoundError, ShapesViolatedError
 from kg.processes.child import Limits
 from kg.queries.pool import UNLIMITED

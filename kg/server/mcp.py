@@ -28,7 +28,7 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
-from kg.actors import EVERYONE, READ, Actor
+from kg.access.actors import EVERYONE, READ, Actor
 from kg.connectors.names import list_name
 from kg.errors import QuadciteError, QueryBusyError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph

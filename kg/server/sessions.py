@@ -22,7 +22,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from kg.actors import Actor
+from kg.access.actors import Actor
 from kg.errors import ForbiddenError
 from kg.server.auth import LocalToken
 

@@ -33,7 +33,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
-from kg.actors import ADMIN, READ, WRITE
+from kg.access.actors import ADMIN, READ, WRITE
 from kg.errors import InvalidInputError, NotFoundError, QueryForbiddenError, QueryTimeoutError
 from kg.queries import text_check
 from kg.server import request_bodies

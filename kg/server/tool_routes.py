@@ -28,7 +28,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 from starlette.types import Receive, Scope, Send
 
-from kg.actors import ADMIN, EVERYONE, Actor
+from kg.access.actors import ADMIN, EVERYONE, Actor
 from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.retrieval.results import encode_json

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
-from kg.actors import AUTHOR
+from kg.access.actors import AUTHOR
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.retrieval.reader import recording

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg import __version__, loading
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.errors import InvalidInputError, ModelError, QueryLimitError, StoreError
 from kg.integrity.backups import write_backup
 from kg.integrity.doctor import inspect_and_repair

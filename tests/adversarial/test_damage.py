@@ -18,7 +18,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 
 from kg import bundle
-from kg.actors import HOLDER
+from kg.access.actors import HOLDER
 from kg.cli import backups
 from kg.data_directory import DataDirectory
 from kg.errors import (

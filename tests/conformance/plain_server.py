@@ -14,7 +14,7 @@ from typing import Final
 
 from starlette.applications import Starlette
 
-from kg.actors import ADMIN, READ, WRITE, Actor
+from kg.access.actors import ADMIN, READ, WRITE, Actor
 from kg.queries.federation import Federation
 from kg.queries.pool import QueryPool
 from kg.queries.text_check import find_clauses

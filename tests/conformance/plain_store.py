@@ -16,7 +16,7 @@ from typing import Final, Self
 import pyoxigraph
 from pyoxigraph import DefaultGraph, NamedNode, Quad, Triple
 
-from kg.actors import ADMIN, Actor
+from kg.access.actors import ADMIN, Actor
 from kg.errors import InvalidInputError, NotFoundError, QuerySyntaxError, StoreError
 from kg.sparql.dataset_clauses import add_dataset
 from kg.sparql.guard import check_update

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
-from kg.actors import WRITE, Actor
+from kg.access.actors import WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri, explain_triple
 from kg.store.protocol import Rows

@@ -13,7 +13,7 @@ from typing import Any, Final
 import pyoxigraph
 import pytest
 
-from kg.actors import HOLDER
+from kg.access.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.queries.pool import QueryPool
 from kg.shacl.data_graph import DataGraph

@@ -11,7 +11,7 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from kg.actors import ADMIN, EVERYONE, HOLDER, READ, WRITE
+from kg.access.actors import ADMIN, EVERYONE, HOLDER, READ, WRITE
 from kg.errors import ForbiddenError, StoreError, UnauthorizedError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool

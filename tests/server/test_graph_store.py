@@ -11,7 +11,7 @@ from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, p
 from starlette.testclient import TestClient
 
 from kg import user_graphs
-from kg.actors import READ, Actor
+from kg.access.actors import READ, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.queries.pool import QueryPool

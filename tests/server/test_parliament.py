@@ -16,7 +16,7 @@ from fastmcp.utilities.tests import ASGIServer
 from starlette.testclient import TestClient
 
 from kg import bundle
-from kg.actors import READ, Actor
+from kg.access.actors import READ, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_client import EdgeIndex
 from kg.server.app import create_app

@@ -17,7 +17,7 @@ from pyoxigraph import QueryResultsFormat, parse_query_results
 from rdflib.plugins.sparql.results.jsonresults import JSONResult
 from starlette.applications import Starlette
 
-from kg.actors import EVERYONE, READ, Actor
+from kg.access.actors import EVERYONE, READ, Actor
 from kg.queries.pool import QueryPool
 from kg.server import sparql_protocol
 from kg.server import sparql_protocol as queries

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.testclient import TestClient
 
-from kg.actors import HOLDER
+from kg.access.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.server import sessions as module
 from kg.server.app import create_app

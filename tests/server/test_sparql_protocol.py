@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode, Quad, QueryResultsFormat, RdfFormat, 
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from kg.actors import ADMIN, EVERYONE, HOLDER, Actor
+from kg.access.actors import ADMIN, EVERYONE, HOLDER, Actor
 from kg.errors import (
     ClientBusyError,
     ForbiddenError,

@@ -17,7 +17,7 @@ import uvicorn
 from pyoxigraph import Literal, NamedNode, Quad
 from starlette.applications import Starlette
 
-from kg.actors import EVERYONE
+from kg.access.actors import EVERYONE
 from kg.queries.pool import QueryPool
 from kg.server.endpoint import Endpoint
 from kg.server.sparql_protocol import routes

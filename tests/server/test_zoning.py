@@ -14,7 +14,7 @@ from fastmcp import Client
 from fastmcp.utilities.tests import ASGIServer
 from starlette.testclient import TestClient
 
-from kg.actors import READ, WRITE, Actor
+from kg.access.actors import READ, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import create_app
 from tests.folders import open_graph

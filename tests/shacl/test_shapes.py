@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store, Triple, parse
 from rdflib.namespace import SH as SHACL
 
 from kg import bundle
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.user_graphs import UserGraphs

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.sparql.lint import check
 from kg.sparql.measured_schema import Schema

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from pyoxigraph import NamedNode, Triple
 
-from kg.actors import HOLDER
+from kg.access.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.queries.pool import QueryPool
 from kg.store.oxigraph import OxigraphStore

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kg import bundle
-from kg.actors import HOLDER
+from kg.access.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.retrieval.results import FEWEST_TOKENS, MOST_TOKENS, to_json, tokens_of
 from kg.settings import Settings

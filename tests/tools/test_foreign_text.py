@@ -20,7 +20,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Triple
 from starlette.testclient import TestClient
 
 import loaders
-from kg.actors import HOLDER
+from kg.access.actors import HOLDER
 from kg.errors import QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters

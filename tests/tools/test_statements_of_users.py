@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
-from kg.actors import EVERYONE
+from kg.access.actors import EVERYONE
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
 from kg.retrieval.places import load_places

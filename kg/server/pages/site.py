@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, request_response
 
-from kg.actors import EVERYONE, Actor
+from kg.access.actors import EVERYONE, Actor
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import recording

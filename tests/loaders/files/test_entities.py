@@ -11,7 +11,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.derivations.engine import WholeEngine
 from kg.derivations.state import State
 from kg.errors import ModelError, StoreError

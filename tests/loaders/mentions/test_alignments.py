@@ -9,7 +9,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
 from kg import bundle
-from kg.actors import HOLDER
+from kg.access.actors import HOLDER
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
 from kg.sparql.terms import bind

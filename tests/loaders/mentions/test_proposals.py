@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyoxigraph import Literal, Store, Triple
 
-from kg.actors import HOLDER
+from kg.access.actors import HOLDER
 from kg.errors import InvalidInputError, ModelError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.knowledge_graph import SENDER
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyoxigraph import NamedNode, Store, Triple
 from typer.testing import CliRunner
 
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.cli.main import app
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph

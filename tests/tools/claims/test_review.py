@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 from typer.testing import CliRunner
 
 from kg import bundle
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.cli import main
 from kg.cli.main import app
 from kg.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, StoreError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER
 from kg.tools.claims.review import review_claim

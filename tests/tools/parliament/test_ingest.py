@@ -15,7 +15,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Triple
 
 from kg import bundle
-from kg.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, WRITE, Actor
 from kg.errors import ForbiddenError, InvalidInputError, NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters

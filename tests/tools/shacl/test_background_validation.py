@@ -7,7 +7,7 @@ import threading
 import pytest
 from pyoxigraph import Literal, NamedNode, Quad, Triple
 
-from kg.actors import EVERYONE, HOLDER
+from kg.access.actors import EVERYONE, HOLDER
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import DatasetCheck

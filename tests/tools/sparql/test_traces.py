@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyoxigraph import Literal, NamedNode, Triple
 
-from kg.actors import EVERYONE
+from kg.access.actors import EVERYONE
 from kg.knowledge_graph import KnowledgeGraph
 from kg.sparql.tracing import MOST_CHARACTERS, find_counts
 from kg.store.protocol import Rows, term_text

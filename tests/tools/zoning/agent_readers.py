@@ -19,7 +19,7 @@ from fastmcp import Client
 from fastmcp.utilities.tests import ASGIServer
 from starlette.requests import Request
 
-from kg.actors import EVERYONE, Actor
+from kg.access.actors import EVERYONE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import create_app
 from kg.settings import Settings

@@ -9,7 +9,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode
 
 from kg import bundle
-from kg.actors import WRITE, Actor
+from kg.access.actors import WRITE, Actor
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.provenance.explanation import explain_iri

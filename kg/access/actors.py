@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kg.errors import ForbiddenError
 
 READ: Final = "read"
+SEARCH: Final = "search"
+SPARQL: Final = "sparql"
 WRITE: Final = "write"
+CURATE: Final = "curate"
 ADMIN: Final = "admin"
+SCOPES: Final = (READ, SEARCH, SPARQL, WRITE, CURATE, ADMIN)
 
 TOKEN_HINT: Final = "Send the local token (the file 'token' in the data directory) as `Authorization: Bearer TOKEN`."  # noqa: S105
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """The sender of a request: the name that is recorded with their writes, and their scopes."""
+    """The sender of a request: the name that is recorded with their writes, their scopes, groups and claims."""
 
     name: str
     scopes: frozenset[str]
+    groups: frozenset[str] = frozenset()
+    claims: Mapping[str, str | bool | int | tuple[str, ...]] = field(default_factory=dict, hash=False)
+    """What the issuer of a token says of them, of the claims that the operator named."""
 
     def require(self, scope: str, action: str) -> None:
         """Raise ForbiddenError unless this actor has `scope`. `action` names the operation in the message."""
@@ -31,9 +39,9 @@ class Actor:
             )
 
 
-EVERYONE: Final = Actor("local", frozenset({READ, WRITE}))
+EVERYONE: Final = Actor("local", frozenset({READ, SEARCH, SPARQL, WRITE}))
 """Every process on this machine: the server binds loopback only."""
-HOLDER: Final = Actor("local-admin", frozenset({READ, WRITE, ADMIN}))
+HOLDER: Final = Actor("local-admin", frozenset(SCOPES))
 """The holder of the local token."""
 
 AUTHOR: Final[ContextVar[Actor | None]] = ContextVar("author", default=None)

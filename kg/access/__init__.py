@@ -1,0 +1,1 @@
+"""Access: who sends a request, what they may do, and the record of what they did."""
