@@ -44,7 +44,7 @@ LOADERS_KNOW = {
     "kg.text", "kg.vocabulary", "kg.wikidata_properties", "kg.words",
 }  # fmt: skip
 STORE_READERS_KNOW = LOADERS_KNOW | {
-    "kg.access.actors",
+    "kg.access",
     "kg.derivations",
     "kg.knowledge_graph",
     "kg.provenance",

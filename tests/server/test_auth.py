@@ -11,7 +11,7 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from kg.access.actors import ADMIN, EVERYONE, HOLDER, READ, WRITE
+from kg.access.actors import ADMIN, CURATE, EVERYONE, HOLDER, READ, SEARCH, SPARQL, WRITE
 from kg.errors import ForbiddenError, StoreError, UnauthorizedError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
@@ -61,8 +61,8 @@ def test_its_holder_is_an_admin_and_everyone_else_reads_and_writes(tmp_path: Pat
     assert secret is not None
     assert token.actor(request()) == EVERYONE
     assert token.actor(request(f"bearer  {secret} ".encode())) == HOLDER
-    assert HOLDER.scopes - EVERYONE.scopes == {ADMIN}
-    assert EVERYONE.scopes == {READ, WRITE}
+    assert HOLDER.scopes - EVERYONE.scopes == {ADMIN, CURATE}
+    assert EVERYONE.scopes == {READ, SEARCH, SPARQL, WRITE}
     with pytest.raises(ForbiddenError, match=r"(?i)an update .*'admin'.*token"):
         EVERYONE.require(ADMIN, "an update")
     HOLDER.require(ADMIN, "an update")
