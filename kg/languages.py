@@ -8,6 +8,12 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
+UNKNOWN: Final = "und"
+"""The primary subtag of a text whose language is not known."""
+WORDLESS: Final = "zxx"
+"""That of a text without a letter or digit: no linguistic content."""
+_NO_LANGUAGE: Final = frozenset(("", "mis", "mul", UNKNOWN, WORDLESS))
+"""Tags that name no single language."""
 _SAME: Final = {"cmn": "zh", "iw": "he", "in": "id", "nb": "no", "nn": "no"}
 """Languages whose texts are searched as those of another one, and old codes."""
 SHORT: Final = 200
@@ -19,9 +25,12 @@ _NAMES: Final = "und/name_to_language"
 
 
 def find_primary(tag: str | None) -> str:
-    """Return the primary subtag of a tag in lower case, ``no`` for both forms of Norwegian; empty without a tag."""
-    primary = (tag or "").partition("-")[0].casefold()
-    return _SAME.get(primary, primary)
+    """Return the primary subtag (BCP 47) of the language as which texts with a tag are searched and compared.
+
+    It is in lower case, ``no`` for both forms of Norwegian, and `UNKNOWN` if the tag names no single language.
+    """
+    primary = (tag or "").replace("_", "-").partition("-")[0].casefold()
+    return UNKNOWN if primary in _NO_LANGUAGE else _SAME.get(primary, primary)
 
 
 @lru_cache(maxsize=4096)

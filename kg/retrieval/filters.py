@@ -15,7 +15,7 @@ from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, NotFoundError
 from kg.fuzzy_names import nearest
-from kg.languages import find_primary, name_language, parse_language
+from kg.languages import UNKNOWN, find_primary, name_language, parse_language
 from kg.retrieval.concept_index import Concept, check_item, load_concepts, one
 from kg.retrieval.evidence import code_of
 from kg.retrieval.notes import SEE_RESOURCES
@@ -420,8 +420,9 @@ def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
     for value in wanted:
         tag = value.strip() if value.strip() == "*" else parse_language(value)
         matches = [] if tag is None else _find_tags(reader, declared, tag)
-        if tag is not None and not matches and (matches := _find_tags(reader, declared, find_primary(tag))):
-            notes.append(f"language: No text is tagged {tag}. Those tagged {find_primary(tag)} are searched.")
+        primary = find_primary(tag)
+        if not matches and primary != UNKNOWN and (matches := _find_tags(reader, declared, primary)):
+            notes.append(f"language: No text is tagged {tag}. Those tagged {primary} are searched.")
         if not matches:
             tags = {key: f"{term_text(term)} ({name_language(term_text(term))})" for key, term in declared.items()}
             named = "" if tag in (None, value) else f" ({tag})"

@@ -7,14 +7,13 @@ from typing import Final
 
 from kg.errors import IndexUnavailableError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.languages import name_language
+from kg.languages import find_primary, name_language
 from kg.retrieval.asked import Asked
 from kg.retrieval.facets import DOMAIN_NAMES
 from kg.retrieval.filters import Scope, build_conditions
 from kg.retrieval.hybrid_search import Retrieved, retrieve
 from kg.retrieval.notes import Note
 from kg.retrieval.reader import Reader
-from kg.search.spaces import get_primary
 from kg.text import quoted
 
 _FILTERS_TRIED: Final = 4
@@ -77,7 +76,7 @@ def _describe_searched(kg: KnowledgeGraph, found: Retrieved, scope: Scope, units
     conditions, is_whole = build_conditions(scope)
     if is_whole and found.language is not None:
         languages = kg.search.count(["languages"], conditions).by_field["languages"]
-        if languages and not any(get_primary(tag) == found.language for tag in languages):
+        if languages and not any(find_primary(tag) == found.language for tag in languages):
             named = f"{name_languages(languages)}, the query in {name_language(found.language)}"
             notes.append(f"The {units} searched are in {named}.")
     return notes

@@ -26,7 +26,7 @@ from zlib import crc32
 
 import qdrant_edge as qe
 
-from kg.languages import find_primary
+from kg.languages import UNKNOWN, find_primary
 from kg.search.stemmers import fold_accents, has_stemmer, list_stems
 from kg.search.tokenization import split_query, split_text
 from kg.words import STOP_WORDS
@@ -51,8 +51,6 @@ climate   0.366  0.357  0.351  0.344  0.335  0.327          0.347
 ======== ====== ====== ====== ====== ====== ====== ==============
 """
 
-_UNKNOWN: Final = frozenset(("", "und", "mul", "zxx"))
-"""Tags that name no language (BCP 47); the first is that of a text without one."""
 _STOP_WORDS: Final = {
     "ar": "Arabic", "az": "Azerbaijani", "bn": "Bengali", "ca": "Catalan", "da": "Danish", "de": "German",
     "el": "Greek", "en": "English", "es": "Spanish", "eu": "Basque", "fi": "Finnish", "fr": "French", "he": "Hebrew",
@@ -67,7 +65,7 @@ _MOST_WORDS: Final = 50_000
 def find_field(language: str | None) -> str:
     """Return the field for a text in `language` (BCP 47), None if it is unknown."""
     primary = find_primary(language)
-    if primary in _UNKNOWN or primary == "en":
+    if primary in (UNKNOWN, "en"):
         return ENGLISH
     return f"{ENGLISH}_{primary}" if has_stemmer(primary) else PLAIN
 

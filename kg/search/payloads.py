@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from hashlib import blake2b
 from typing import Any, Final
 
+from kg.languages import WORDLESS, find_primary
 from kg.search.analyzers import find_field
 from kg.search.parts import Part
 from kg.search.points import LANGUAGE
 from kg.search.protocol import CODES, Codes, IndexedUnit
-from kg.search.spaces import get_primary
 
 SPAN: Final = "span"
 """The offsets of a part in the text of its unit."""
@@ -24,8 +24,12 @@ def digest(*parts: str) -> str:
 def build_payload(unit: IndexedUnit, fingerprint: str, part: Part | None = None) -> dict[str, Any]:
     """Build the payload of the point of a unit, or of a part of one that has several."""
     text = unit.text if part is None else part.build_text(unit.text)
+    language = find_primary(unit.language)
     meant = f"{unit.prelude}\n{text}" if unit.in_context and unit.prelude else text
     plain = "\n".join(piece for piece in (unit.names, unit.prelude, text) if piece)
+    own = unit.text if part is None else unit.text[part.start : part.end]
+    if not any(map(str.isalnum, own)):  # a rule or a row of dots: the headings above it are not what it is about
+        language, meant, plain = WORDLESS, "", ""
     payload: dict[str, Any] = {
         "kind": "unit" if part is None or part.is_first else "part",
         "iri": unit.iri,
@@ -33,7 +37,7 @@ def build_payload(unit: IndexedUnit, fingerprint: str, part: Part | None = None)
         "parent": unit.parent,
         "digest": fingerprint,
         find_field(unit.language): plain,
-        LANGUAGE: get_primary(unit.language),
+        LANGUAGE: language,
         "text_hash": digest(meant),
         "text_start": len(plain) - len(meant),  # the text that vectors are computed from is the end of the searched one
     }

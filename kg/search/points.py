@@ -82,9 +82,7 @@ class Point(TypedDict):
 
 
 LANGUAGE: Final = "primary_language"
-"""The field of the payload with the primary subtag of the language of a unit (BCP 47), `UNKNOWN` without one."""
-
-UNKNOWN: Final = "und"
+"""The field of the payload with the language of a unit: a primary subtag (BCP 47), `UNKNOWN` or `WORDLESS`."""
 
 UNIT: Final[Codes] = {"kind": ["unit"]}
 """The condition that a point is a text unit, or the first part of one."""

@@ -19,11 +19,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from kg.languages import find_primary
 from kg.search.points import ALSO, OTHER, Floats
 from kg.search.protocol import Candidate, Ranking
 from kg.search.ranking import COSINE_WEIGHT, PAIR_WEIGHT
 from kg.search.registry import USE
-from kg.search.spaces import get_primary
 
 WORDS_IN_UNIT: Final = 0.3
 """Weight of the share of a query's words in a unit, where that of its cosine is 1."""
@@ -91,7 +91,7 @@ class Calibration:
 
     def choose(self, text: str | None, query: str | None) -> Coverage:
         """Choose the coefficients for the languages of a text (BCP 47) and of the query (primary subtag)."""
-        is_other = text is not None and get_primary(text) != query
+        is_other = text is not None and find_primary(text) != query
         return self.other if self.other is not None and is_other else self.same
 
 
@@ -234,7 +234,7 @@ def estimate_answers(query: str, candidates: Sequence[Candidate], ranking: Ranki
     best = sorted(map(measure_nearness, candidates), reverse=True)[:2]
     answers = {}
     for each in candidates:
-        if each.cosine is None or get_primary(each.language or "en") != "en":
+        if each.cosine is None or find_primary(each.language or "en") != "en":
             continue
         near = measure_nearness(each)
         others = best[1:] if near == best[0] else best

@@ -3,6 +3,7 @@
 The first model embeds texts in the languages that it knows, and those of unknown language; the second one those that
 the first does not know, and once more those that it does. So a query in any language that a model knows finds texts in
 all of these. Units in other languages have no vectors. They are found by words alone, and nothing is pending for them.
+Texts without a letter or digit have neither words nor vectors. They are counted, and no query finds them.
 """
 
 from __future__ import annotations
@@ -14,15 +15,10 @@ from itertools import groupby
 
 import numpy as np
 
-from kg.search.points import ALSO, DENSE, OTHER, SLOTS, UNKNOWN, Hits, Ids
+from kg.languages import UNKNOWN, WORDLESS
+from kg.search.points import ALSO, DENSE, OTHER, SLOTS, Hits, Ids
 from kg.search.ranking import MARGIN, Compared, Meaning
 from kg.search.registry import get_offset
-
-
-def get_primary(language: str | None) -> str:
-    """Get the primary subtag of a language (BCP 47), or `UNKNOWN`."""
-    primary = (language or "").partition("-")[0].casefold()
-    return UNKNOWN if primary in ("", "mul", "zxx") else primary
 
 
 @dataclass(slots=True)
@@ -49,6 +45,8 @@ class Spaces:
     def find(self, language: str) -> Sequence[str]:
         """Find the spaces in which a vector of a unit in a language is due."""
         first = self.languages.get(0)
+        if language == WORDLESS:
+            return ()
         if first is None or language == UNKNOWN or language in first:
             return (DENSE, ALSO) if first is not None and 1 in self.languages else (DENSE,)
         return (OTHER,) if self._knows(1, language) else ()

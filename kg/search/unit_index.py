@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from kg.languages import WORDLESS
 from kg.search.analyzers import get_analyzer
 from kg.search.payloads import SPAN, digest, read_codes, read_span
 from kg.search.points import (
@@ -199,7 +200,9 @@ class UnitIndex(UnitStore):
     ) -> Mapping[str, int]:
         """Count the units in languages whose vectors are in none of the spaces that are compared, by language."""
         compared = {*asked.spaces}
-        unknown = [name for name in self._count_languages() if compared.isdisjoint(self.spaces.find(name))]
+        unknown = [
+            name for name in self._count_languages() if name != WORDLESS and compared.isdisjoint(self.spaces.find(name))
+        ]
         if not unknown:
             return {}
         where = Filter(fields=[UNIT, {LANGUAGE: unknown}, *conditions])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -137,6 +138,42 @@ def test_joined_lists_have_the_best_score_of_every_unit_above_the_least_one(dept
         assert (joined.least is None) == (depth >= 20)
         for id_, number, score in zip(joined.hits.ids, joined.lists, joined.hits.scores, strict=True):
             assert score == min(round(lists[number][id_] + offsets[number], 6), 1.0)
+
+
+@pytest.mark.long
+def test_texts_are_compared_in_the_language_that_their_tag_is_a_form_of(tmp_path: Path) -> None:
+    index = open_index(tmp_path, "words/32/no")
+    index.replace(units({"nb": "avgift på vindkraft i fylket", "nn": "avgift på vindkraft i kommunen"}))
+    index.wait()
+    found = index.rank("avgift på vindkraft i fylket", limit=9)
+    assert ({each.space for each in found.candidates}, found.uncompared) == ({"dense"}, {})
+    assert found.candidates[0].iri == "urn:nb"
+    index.close()
+
+
+def test_texts_without_a_letter_or_digit_are_counted_and_never_found(tmp_path: Path) -> None:
+    index = UnitIndex(Shards(tmp_path), VectorCache(tmp_path), lambda query, number: [1.0, 0.0])
+    index.use_model(0, MINILM, 2, None)
+    texts = ["the tax on wind power", "* * *", "\U0001f30d\U0001f30d", f"the levy\n\n{'. ' * 1_500}\n\nends"]
+    index.begin(["urn:g"])
+    index.put(
+        [
+            IndexedUnit(f"urn:{at}", "urn:g", "urn:d", text, "Wind power", "zxx", in_context=True, names="Ann Wind")
+            for at, text in enumerate(texts)
+        ]
+    )
+    index.finish({"urn:g": "1"})
+    pending = index.pending("dense", 99)
+    assert len(pending) == 3
+    assert all(re.search(r"\w", text.removeprefix("Wind power")) for _, text in pending.values())
+    index.set_vectors("dense", {id_: (hashed, np.array([[1.0, 0.0]])) for id_, (hashed, _) in pending.items()})
+    assert index.counts()[:2] == (4, 0)
+    every = index.rank("wind power ann", None, None, 9)
+    assert {each.iri for each in every.candidates} == {"urn:0", "urn:3"}
+    assert every.uncompared == {}
+    listed = index.rank("wind power ann", [f"urn:{at}" for at in range(4)], None, 9)
+    assert {each.iri for each in listed.candidates if each.bm25 or each.cosine is not None} == {"urn:0", "urn:3"}
+    index.shards.close()
 
 
 def to_hits(scores: Mapping[int, float]) -> Hits:
