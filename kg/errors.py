@@ -10,6 +10,8 @@ The tree (each leaf names the problem for the reader who has to fix it)::
     ├── UnauthorizedError            invalid credentials
     ├── ForbiddenError               the caller lacks permission
     │   └── QuotaError               the sender would hold more than the settings allow
+    ├── RateLimitedError             the caller has sent too many requests (retryable)
+    ├── AuditUnavailableError        the audit log cannot be written, and is required (retryable)
     ├── NotFoundError                unknown identifier
     │   └── GoneError                the snapshot existed but has been superseded
     ├── ConflictError                the change contradicts stored data
@@ -107,6 +109,26 @@ class QuotaError(ForbiddenError):
     """The sender would hold more quads or graphs than the settings allow. The message names the setting."""
 
     code = "quota_exceeded"
+
+
+class RateLimitedError(QuadciteError):
+    """The caller has sent more requests than its rate allows. The message names the limit."""
+
+    code = "rate_limited"
+    retryable = True
+    http_status = 429
+
+    def __init__(self, message: str, retry_after_s: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class AuditUnavailableError(QuadciteError):
+    """The audit log cannot be written, and the settings require it."""
+
+    code = "audit_unavailable"
+    retryable = True
+    http_status = 503
 
 
 class ConflictError(QuadciteError):

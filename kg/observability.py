@@ -51,6 +51,11 @@ _CONNECTOR_SECONDS: Final = Histogram(
     buckets=_SECONDS,
 )
 
+_AUDIT_ENTRIES: Final = Counter(
+    "quadcite_audit_entries", "Entries of the audit log, by whether they were written.", ("written",), registry=REGISTRY
+)
+_DENIALS: Final = Counter("quadcite_denials", "Requests and calls that were refused.", ("reason",), registry=REGISTRY)
+
 _WIKIDATA: Final = "wikidata."
 _MOST_STEPS: Final = 100
 
@@ -128,6 +133,16 @@ def span(name: str, attributes: dict[str, AttributeValue]) -> Iterator[Span]:
             current.set_attribute("error.type", outcome_of(error))
             current.set_status(Status(StatusCode.ERROR))
             raise
+
+
+def count_audit_entry(*, written: bool) -> None:
+    """Count an entry of the audit log that was written, or lost."""
+    _AUDIT_ENTRIES.labels("true" if written else "false").inc()
+
+
+def count_denial(reason: str) -> None:
+    """Count a request or call that was refused. `reason` is the code of its error."""
+    _DENIALS.labels(reason).inc()
 
 
 def _add_step(name: str) -> None:

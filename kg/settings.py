@@ -41,6 +41,17 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = Field("text", description="Format of the server's log: text or JSON lines.")
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Lowest level that is logged.")
 
+    audit: bool = Field(True, description="Write the audit log: each call and request, with its sender and outcome.")
+    audit_required: bool = Field(
+        False,
+        description="Refuse requests (503) while the audit log cannot be written. Else the server warns and counts the "
+        "lost entries.",
+    )
+    audit_days: int = Field(90, ge=1, description="Days for which files of the audit log are kept.")
+    audit_max_mb: int = Field(
+        1024, ge=16, description="Maximum size of the audit log, in MiB. It has 16 files; the oldest are removed."
+    )
+
     model: str = Field(
         "sentence-transformers/all-MiniLM-L6-v2,google/universal-sentence-encoder-multilingual-3",
         description="Embedding model (`kg models list`), or two of them, separated by a comma: the second one for "

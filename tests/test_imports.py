@@ -14,10 +14,10 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted([*(ROOT / "kg").rglob("*.py"), *(ROOT / "loaders").rglob("*.py")])
 
 LAYERS = [
-    {"data_directory"}, {"errors"}, {"text"}, {"settings"}, {"vocabulary"}, {"access"}, {"bundle"},
+    {"data_directory"}, {"errors"}, {"text"}, {"settings"}, {"vocabulary"}, {"observability"}, {"access"}, {"bundle"},
     {"allowed_files", "files", "fuzzy_names", "languages", "words"},
     {"calendar_dates", "iso3166", "partial_dates", "wikidata_properties"}, {"interruption"}, {"ingestion"},
-    {"observability"}, {"remote"},
+    {"remote"},
     {"sparql"}, {"connectors"},
     {"ontology"},
     {"processes"},

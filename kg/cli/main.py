@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from kg import __version__, interruption
-from kg.cli import backups, derivations, docs, models, output, quarantine, summaries, validate
+from kg.cli import audit, backups, derivations, docs, models, output, quarantine, summaries, validate
 from kg.cli.connection import connect, resolve_for_server
 from kg.cli.output import AsJson, DataDir
 from kg.errors import IndexUnavailableError
@@ -558,6 +558,7 @@ app.command(epilog=output.examples("kg backup /mnt/backups/today"))(backups.back
 app.command(epilog=output.examples("kg restore /mnt/backups/today --data-dir kg-data"))(backups.restore)
 app.command()(backups.doctor)
 app.command()(backups.compact)
+app.command(epilog=output.examples("kg audit --since 2h --outcome forbidden", "kg audit verify"))(audit.audit)
 
 
 @app.command(
