@@ -28,7 +28,7 @@ class Actor:
     scopes: frozenset[str]
     groups: frozenset[str] = frozenset()
     claims: Mapping[str, str | bool | int | tuple[str, ...]] = field(default_factory=dict, hash=False)
-    """What the issuer of a token says of them, of the claims that the operator named."""
+    """Claims of the issuer of a token about them: those that the operator named."""
 
     def require(self, scope: str, action: str) -> None:
         """Raise ForbiddenError unless this actor has `scope`. `action` names the operation in the message."""
