@@ -24,7 +24,6 @@ from starlette.routing import BaseRoute, Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from kg import __version__, interruption
-from kg.access.actors import EVERYONE
 from kg.errors import QuadciteError, StoreError
 from kg.files import is_unwritable
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
@@ -47,6 +46,7 @@ from kg.server import (
 )
 from kg.server import sparql_protocol as queries
 from kg.server.auth import HostGuard, LocalToken
+from kg.server.authentication import Accounts, Authentication
 from kg.server.connection_limits import LimitedProtocol
 from kg.server.endpoint import Endpoint
 from kg.server.fair_limiter import compute_call_s
@@ -82,13 +82,12 @@ MOST_PAUSE_S: Final = 60.0
 def build_endpoint(
     kg: KnowledgeGraph,
     pool: QueryPool | None = None,
-    token: LocalToken | None = None,
     checks: DatasetChecks | None = None,
 ) -> Endpoint:
     """Build the endpoint that the protocols serve over an open graph.
 
-    `pool` has their own query workers; without it they share those of the tools. The holder of `token` is an admin;
-    without it nobody is. `checks` are the background checks of the dataset shapes.
+    `pool` has their own query workers; without it they share those of the tools. `checks` are the background checks of
+    the dataset shapes.
     """
     checks = checks or DatasetChecks(kg)
     kg.dataset_check = checks.result
@@ -97,7 +96,6 @@ def build_endpoint(
         settings=kg.settings,
         pool=pool or kg.pool,
         generation=lambda: kg.store.statistics().generation,
-        actor=token.actor if token is not None else lambda request: EVERYONE,
         graphs=graphs,
         require_writable=graphs.require_writable,
         update=graphs.update if kg.settings.updates else None,
@@ -109,14 +107,14 @@ def build_endpoint(
 def create_app(
     kg: KnowledgeGraph,
     pool: QueryPool | None = None,
-    token: LocalToken | None = None,
+    accounts: Accounts | None = None,
     connections: type[LimitedProtocol] = LimitedProtocol,
 ) -> Starlette:
     """Build the application over an open graph: MCP, SPARQL, tools, pages, health.
 
-    `pool` and `token` are those of `build_endpoint`; `connections` is the protocol of the server's connections. While
-    it runs, differences between the store and the index are repaired in the background. `HostGuard` refuses requests
-    for another host and those of foreign web pages.
+    `pool` is that of `build_endpoint`; `connections` is the protocol of the server's connections. While it runs,
+    differences between the store and the index are repaired in the background. `HostGuard` refuses requests for another
+    host and those of foreign web pages; then `Authentication` identifies the sender by `accounts`.
     """
 
     @contextlib.asynccontextmanager
@@ -124,6 +122,7 @@ def create_app(
         with repairing_index(kg), checks.watching(), measuring(kg), kg.connectors.watching():
             yield
 
+    accounts = accounts or Accounts()
     checks = DatasetChecks(kg)
     threads = ToolThreads(kg, compute_call_s(kg.settings))
     # Without sessions, so that clients go on after a restart. `HostGuard` checks the hosts and origins of all routes.
@@ -133,18 +132,18 @@ def create_app(
         )
         for path in MOUNTS
     }
-    endpoint = build_endpoint(kg, pool, token, checks)
+    endpoint = build_endpoint(kg, pool, checks)
     bodies = Bodies(kg.settings)
-    site = Site(kg, threads, endpoint.actor, Sessions(token))
+    site = Site(kg, threads, Sessions(accounts))
     # Routes are tried in order: the busiest first, after that of the page for browsers at the same path.
     routes: list[BaseRoute] = [*workbench.routes(site), *sparql_protocol.routes(endpoint)]
-    routes += [Route(path, CancelOnDisconnect(app, endpoint.actor)) for path, app in apps.items()]
+    routes += [Route(path, CancelOnDisconnect(app)) for path, app in apps.items()]
     routes += [
         tool_routes.health_route(kg, threads, partial(_count_held, kg, endpoint, threads, bodies, connections)),
         *queries.running_query_routes(endpoint),
     ]
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
-    routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
+    routes += [*tool_routes.routes(kg, threads), *sparql_check.routes(kg, threads)]
     routes += [*shacl_endpoint.routes(kg, endpoint, threads), *connector_routes.routes(kg)]
     routes += [*service_description.routes(kg, endpoint), *pages.routes(site), *static.routes()]
     origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]
@@ -155,6 +154,7 @@ def create_app(
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], max_age=600)
         )
+    middleware.append(Middleware(Authentication, accounts=accounts))
     middleware.append(Middleware(BodyAdmission, bodies=bodies, name_client=partial(get_client_name, endpoint)))
     return Starlette(
         routes=routes,
@@ -277,7 +277,7 @@ def serve(
             kg.announce(address)  # clients may read the token from here on
             connections = LimitedProtocol.limited_by(settings)
             config = uvicorn.Config(
-                create_app(kg, raw, token, connections),
+                create_app(kg, raw, Accounts(token), connections),
                 log_config=build_logging(settings),
                 access_log=settings.access_log,
                 http=connections,

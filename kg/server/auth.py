@@ -1,4 +1,4 @@
-"""Authentication: everyone on this machine, and the holder of the local token; and refusal of foreign web pages.
+"""The local token, which `kg.server.authentication` accepts, and the refusal of foreign web pages.
 
 The server binds loopback only, so every client runs on this machine and may read and write. The scope `ADMIN` requires
 the token that the server writes into its data directory, readable by its own user only. A browser on this machine also
@@ -12,19 +12,17 @@ import os
 import re
 import secrets
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kg.access.actors import EVERYONE, HOLDER, Actor
+from kg.access.actors import HOLDER, Actor
 from kg.data_directory import DataDirectory
-from kg.errors import StoreError, UnauthorizedError
+from kg.errors import StoreError
 from kg.remote.http import is_loopback
 from kg.text import quoted
 
 if TYPE_CHECKING:  # the command line imports this module too, and starts faster without Starlette
-    from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 _REMEMBERED: Final = 256
@@ -156,10 +154,6 @@ def get_peer(scope: Scope) -> str:
     return "127.0.0.1" if is_loopback(host) else host
 
 
-ACTOR: Final[ContextVar[Callable[[], Actor]]] = ContextVar("actor", default=lambda: EVERYONE)
-"""Identifies the actor of the call in progress. Raises UnauthorizedError for wrong credentials. Set per request."""
-
-
 class LocalToken:
     """The secret of a running server, in a file that only its own user can read. Removed when the server ends."""
 
@@ -176,24 +170,6 @@ class LocalToken:
             partial.replace(self._path)
         except OSError as error:
             raise StoreError(f"Cannot write the local token to {self._path}: {error.strerror or error}.") from error
-
-    def actor(self, request: Request) -> Actor:
-        """Identify the sender of `request`. Raises UnauthorizedError for invalid credentials."""
-        header = request.headers.get("authorization")
-        if header is None:
-            return EVERYONE
-        scheme, _, given = header.partition(" ")
-        if scheme.lower() != "bearer":
-            raise UnauthorizedError(
-                f"Unsupported authorization scheme {quoted(scheme)}. Send `Authorization: Bearer TOKEN`."
-            )
-        holder = self.identify(given.strip())
-        if holder is None:
-            raise UnauthorizedError(
-                f"Invalid token. The token is in the file {self._path.name!r} of the data directory and changes with "
-                "each start of the server."
-            )
-        return holder
 
     def identify(self, given: str) -> Actor | None:
         """Identify the sender of a token, in a time that does not depend on it. None for another token."""

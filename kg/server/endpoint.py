@@ -10,6 +10,7 @@ from pyoxigraph import NamedNode, Triple
 from starlette.requests import Request
 
 from kg.access.actors import Actor
+from kg.knowledge_graph import SENDER
 from kg.queries.pool import QueryPool
 from kg.server.fair_limiter import FairLimiter
 from kg.settings import Settings
@@ -76,10 +77,11 @@ class Endpoint:
     pool: QueryPool
     generation: Callable[[], int]
     """The newest generation of the store. Responses are based on it or on a later one."""
-    actor: Callable[[Request], Actor]
     graphs: GraphWriter
     update: Update | None
     """None: this endpoint is read-only."""
+    actor: Callable[[Request], Actor] = lambda request: SENDER.get()
+    """Who sent a request."""
     expand: Callable[[str, float | None], str] = lambda query, timeout_s: query
     """Replaces the SERVICE clauses that the server answers itself (`kg:search`, allowed endpoints) by their results,
     within a timeout in seconds (None: the setting's). Blocks."""

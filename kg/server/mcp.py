@@ -24,11 +24,10 @@ from fastmcp.utilities.json_schema import dereference_refs
 from mcp_types import CallToolRequestParams, TextContent, ToolAnnotations
 from mcp_types import Tool as ListedTool
 from pydantic import BaseModel, PrivateAttr
-from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
-from kg.access.actors import EVERYONE, READ, Actor
+from kg.access.actors import READ
 from kg.connectors.names import list_name
 from kg.errors import QuadciteError, QueryBusyError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
@@ -37,7 +36,7 @@ from kg.processes.child import never
 from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Result, to_json
-from kg.server.auth import ACTOR, get_peer
+from kg.server.auth import get_peer
 from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
 from kg.server.fair_limiter import CALL_S, FairLimiter
 from kg.server.instructions import build_instructions, name_mounts
@@ -150,9 +149,8 @@ class ToolThreads:
 class CancelOnDisconnect:
     """An application whose calls are cancelled when the client disconnects, which MCP and Starlette do not check."""
 
-    def __init__(self, app: ASGIApp, actor: Callable[[Request], Actor] = lambda request: EVERYONE) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._actor = actor
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request with the context variables of its call set."""
@@ -173,7 +171,6 @@ class CancelOnDisconnect:
 
         token = CANCELLATION.set(cancellation)
         caller = CALLER.set(f"tools@{get_peer(scope)}")
-        actor = ACTOR.set(partial(self._actor, Request(scope)))
         request_id = REQUEST_ID.set(find_request_id(dict(scope.get("headers", ()))))
         watching = asyncio.create_task(watch())
         try:
@@ -181,7 +178,6 @@ class CancelOnDisconnect:
         finally:
             watching.cancel()
             REQUEST_ID.reset(request_id)
-            ACTOR.reset(actor)
             CALLER.reset(caller)
             CANCELLATION.reset(token)
 
@@ -257,11 +253,8 @@ def list_as(tool: Tool, settings: Settings) -> str:
 
 
 def permit(tool: Command) -> None:
-    """Raise ForbiddenError unless the actor of the call may call `tool`; record the actor with writes."""
-    if tool.scope != READ:
-        actor = ACTOR.get()()
-        actor.require(tool.scope, f"the tool {tool.name!r}")
-        SENDER.set(actor)
+    """Raise ForbiddenError unless the actor of the call may call `tool`."""
+    SENDER.get().require(tool.scope, f"the tool {tool.name!r}")
 
 
 def error_data(error: QuadciteError) -> dict[str, Any]:

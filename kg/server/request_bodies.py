@@ -14,7 +14,6 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg.errors import ClientBusyError, InvalidInputError, QuadciteError
-from kg.server.auth import get_peer
 from kg.server.fair_limiter import compute_call_s
 from kg.server.loop_leases import LoopLeases
 from kg.server.problem_details import RETRY_AFTER_S, HttpError, problem
@@ -165,7 +164,7 @@ class BodyAdmission:
         size = _STEP_BYTES if declared is None else declared
         if size > self._bodies.largest:
             raise _too_large(self._bodies.largest)
-        client = self._name(request)
+        client = self._name_client(request)
         if size > SMALL_BYTES and not self._bodies.has_room(client, size):
             await self._wait(client, size)
         return Body(client, size, time.monotonic())
@@ -184,12 +183,6 @@ class BodyAdmission:
         finally:
             self._waiting -= 1
         raise _no_room(self._bodies, client, size)
-
-    def _name(self, request: Request) -> str:
-        try:
-            return self._name_client(request)
-        except QuadciteError:  # invalid credentials, which the route reports
-            return get_peer(request.scope)
 
 
 class _Arrival:

@@ -24,7 +24,7 @@ from starlette.requests import Request
 
 from kg.access.actors import Actor
 from kg.errors import ForbiddenError
-from kg.server.auth import LocalToken
+from kg.server.authentication import Accounts
 
 COOKIE: Final = "quadcite-session"
 CSRF_FIELD: Final = "csrf"
@@ -48,9 +48,9 @@ class Session:
 
 @dataclass(slots=True)
 class Sessions:
-    """The sessions of a server. `token` is None where nobody can sign in."""
+    """The sessions of a server, for the holders of its `accounts`."""
 
-    token: LocalToken | None
+    accounts: Accounts
     clock: Callable[[], float] = time.monotonic
     _sessions: OrderedDict[bytes, Session] = field(default_factory=OrderedDict, init=False, repr=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
@@ -58,7 +58,7 @@ class Sessions:
 
     def open(self, given: str) -> str | None:
         """Open a session for the sender of the token, and return its name; None for another token."""
-        actor = self.token.identify(given) if self.token is not None else None
+        actor = self.accounts.find_holder(given)
         if actor is None:
             return None
         name, now = secrets.token_urlsafe(32), self.clock()

@@ -28,7 +28,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 from starlette.types import Receive, Scope, Send
 
-from kg.access.actors import ADMIN, EVERYONE, Actor
+from kg.access.actors import ADMIN
 from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.retrieval.results import encode_json
@@ -58,10 +58,8 @@ _NO_STORE: Final = {"Cache-Control": "no-store"}
 Line = Mapping[str, Any]
 
 
-def routes(
-    kg: KnowledgeGraph, threads: ToolThreads, actor: Callable[[Request], Actor] = lambda request: EVERYONE
-) -> list[Route]:
-    """Build the routes of all tools and commands over `kg`. `actor` identifies who sent a request."""
+def routes(kg: KnowledgeGraph, threads: ToolThreads) -> list[Route]:
+    """Build the routes of all tools and commands over `kg`."""
 
     async def listing(request: Request) -> Response:
         tagged = registry.tagged(request.query_params.get("tag"))
@@ -92,9 +90,7 @@ def routes(
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     return [
         Route("/tools", answering(listing), methods=["GET"], name="tools"),
-        Route(
-            "/tools/{name}", CancelOnDisconnect(request_response(answering(call)), actor), methods=methods, name="tool"
-        ),
+        Route("/tools/{name}", CancelOnDisconnect(request_response(answering(call))), methods=methods, name="tool"),
     ]
 
 

@@ -13,7 +13,6 @@ import urllib.request
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 from urllib.parse import quote
 
 import anyio
@@ -22,18 +21,19 @@ import uvicorn
 from fastmcp.utilities.tests import ASGIServer
 
 from kg import loading
+from kg.access.actors import HOLDER
 from kg.errors import IndexUnavailableError, InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.dispatcher import Ticket
 from kg.server import app
 from kg.server.app import create_app, repairing_index
-from kg.server.auth import HOLDER
 from kg.server.http_server import address_of, listen
 from kg.store.protocol import Rows
 from kg.tools.catalog.health import health
 from kg.vocabulary import BASE
 from loaders import pipeline
 from loaders.sources import build_loader
+from tests.accounts import SentBy
 from tests.examples import spread
 from tests.folders import without_models
 from tests.waiting import until
@@ -97,7 +97,7 @@ def test_health_counts_everything_that_is_held(kg, monkeypatch):
         return (await http.get("/health")).json()["held"]
 
     async def run():
-        served = create_app(kg, token=SimpleNamespace(actor=lambda request: HOLDER))
+        served = create_app(kg, accounts=SentBy(actor=HOLDER))
         async with served.router.lifespan_context(served):
             server = ASGIServer(url="http://127.0.0.1/mcp", app=served, transport_type="http")
             async with server.http_client() as http, anyio.create_task_group() as group:

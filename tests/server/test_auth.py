@@ -11,20 +11,22 @@ import pytest
 from starlette.requests import Request
 from starlette.testclient import TestClient
 
-from kg.access.actors import ADMIN, CURATE, EVERYONE, HOLDER, READ, SEARCH, SPARQL, WRITE
+from kg.access.actors import ADMIN, CURATE, EVERYONE, HOLDER, READ, SEARCH, SPARQL, WRITE, Actor
 from kg.errors import ForbiddenError, StoreError, UnauthorizedError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.pool import QueryPool
 from kg.server.app import create_app
 from kg.server.auth import HostGuard, LocalToken, get_peer, parse_host, read_token
+from kg.server.authentication import Accounts
 from kg.server.fair_limiter import FairLimiter
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from tests.tools.made_up import WordIndex
 
 
-def request(*values: bytes) -> Request:
-    return Request({"type": "http", "headers": [(b"authorization", value) for value in values]})
+def identify(token: LocalToken, *values: bytes) -> Actor:
+    headers = [(b"authorization", value) for value in values]
+    return anyio.run(Accounts(token).identify, Request({"type": "http", "headers": headers}))
 
 
 def test_only_its_own_user_can_read_it_whatever_the_umask(tmp_path: Path) -> None:
@@ -59,8 +61,8 @@ def test_its_holder_is_an_admin_and_everyone_else_reads_and_writes(tmp_path: Pat
     token = LocalToken(tmp_path)
     secret = read_token(tmp_path)
     assert secret is not None
-    assert token.actor(request()) == EVERYONE
-    assert token.actor(request(f"bearer  {secret} ".encode())) == HOLDER
+    assert identify(token) == EVERYONE
+    assert identify(token, f"bearer  {secret} ".encode()) == HOLDER
     assert HOLDER.scopes - EVERYONE.scopes == {ADMIN, CURATE}
     assert EVERYONE.scopes == {READ, SEARCH, SPARQL, WRITE}
     with pytest.raises(ForbiddenError, match=r"(?i)an update .*'admin'.*token"):
@@ -71,7 +73,7 @@ def test_its_holder_is_an_admin_and_everyone_else_reads_and_writes(tmp_path: Pat
 @pytest.mark.parametrize("header", [b"Bearer", b"Bearer ", b"Bearer \xe9", b"Bearer x", b"Basic dXNlcjpwYXNz", b""])
 def test_other_credentials_are_refused_never_taken_for_everyones(tmp_path: Path, header: bytes) -> None:
     with pytest.raises(UnauthorizedError):
-        LocalToken(tmp_path).actor(request(header))
+        identify(LocalToken(tmp_path), header)
 
 
 def test_a_beginning_of_it_is_not_enough(tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_a_beginning_of_it_is_not_enough(tmp_path: Path) -> None:
     assert len(secret) >= 43, "256 bits"
     for given in (secret[:-1], secret + "x", secret.swapcase()):
         with pytest.raises(UnauthorizedError):
-            token.actor(request(f"Bearer {given}".encode()))
+            identify(token, f"Bearer {given}".encode())
 
 
 def test_each_server_has_its_own_and_takes_no_older_one(tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_each_server_has_its_own_and_takes_no_older_one(tmp_path: Path) -> None:
     given = read_token(tmp_path)
     new = LocalToken(tmp_path)
     with pytest.raises(UnauthorizedError, match="Invalid token"):
-        new.actor(request(f"Bearer {given}".encode()))
+        identify(new, f"Bearer {given}".encode())
     old.remove()
     assert read_token(tmp_path) is not None, "an older server does not take away the newer one's"
     new.remove()

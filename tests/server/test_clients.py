@@ -34,6 +34,7 @@ from starlette.applications import Starlette
 
 from kg.queries.pool import QueryPool
 from kg.server.auth import LocalToken
+from kg.server.authentication import Accounts, Authentication
 from kg.server.endpoint import Endpoint
 from kg.server.sparql_protocol import routes
 from kg.settings import Settings
@@ -68,14 +69,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             settings=settings,
             pool=pool,
             generation=lambda: store.generation,
-            actor=token.actor,
             graphs=store,
             update=store.update,
             union=False,
         )
         listening = socket.create_server(("127.0.0.1", 0))
         ready = threading.Event()
-        config = uvicorn.Config(Starlette(routes=routes(endpoint)), log_config=None, lifespan="off")
+        config = uvicorn.Config(
+            Authentication(Starlette(routes=routes(endpoint)), Accounts(token)), log_config=None, lifespan="off"
+        )
         server = uvicorn.Server(config)
         startup = server.startup
 

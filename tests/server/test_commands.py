@@ -16,6 +16,7 @@ import uvicorn
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.server.app import create_app
 from kg.server.auth import LocalToken, read_token
+from kg.server.authentication import Accounts
 from kg.server.http_server import address_of, listen
 from kg.tools import registry
 from kg.tools.calls import Command
@@ -34,7 +35,7 @@ def client(kg: KnowledgeGraph, tmp_path: Path) -> Iterator[httpx.Client]:
 @contextmanager
 def served(kg: KnowledgeGraph, token: LocalToken) -> Iterator[str]:
     with listen("127.0.0.1", 0) as listening:
-        server = uvicorn.Server(uvicorn.Config(create_app(kg, token=token), log_level="critical"))
+        server = uvicorn.Server(uvicorn.Config(create_app(kg, accounts=Accounts(token)), log_level="critical"))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -18,10 +18,12 @@ from kg.queries.pool import QueryPool
 from kg.search.index_sync import repair_index
 from kg.server.app import create_app
 from kg.server.auth import LocalToken, read_token
+from kg.server.authentication import Accounts
 from kg.settings import Settings
 from kg.store.oxigraph import OxigraphStore
 from kg.store.protocol import Patch, Rows
 from kg.vocabulary import BASE, DCTERMS, KG, PROV, PROV_GRAPH, RDF, SH, mint
+from tests.accounts import SentBy
 from tests.shacl.made_up import record
 from tests.tools.made_up import WordIndex
 
@@ -44,7 +46,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]
 @pytest.fixture(scope="module")
 def served(opened: KnowledgeGraph) -> Iterator[TestClient]:
     token = LocalToken(opened.settings.data_dir)
-    with TestClient(create_app(opened, token=token), base_url="http://127.0.0.1") as client:
+    with TestClient(create_app(opened, accounts=Accounts(token)), base_url="http://127.0.0.1") as client:
         yield client
 
 
@@ -427,16 +429,12 @@ def test_an_update_takes_the_local_token(client: TestClient, kg: KnowledgeGraph)
     assert (why.agent, len(why.sources[0].sha256)) == ("local-admin", 64)
 
 
-class Reader:
-    """Grants everybody the scope to read only."""
-
-    def actor(self, _: object) -> Actor:
-        return Actor("reader", frozenset({READ}))
+READER = SentBy(actor=Actor("reader", frozenset({READ})))
 
 
 @pytest.mark.parametrize("method", ["PUT", "POST"])
 def test_the_scope_is_checked_before_the_payload_is_parsed(kg: KnowledgeGraph, method: str) -> None:
-    with TestClient(create_app(kg, token=Reader()), base_url="http://127.0.0.1") as client:
+    with TestClient(create_app(kg, accounts=READER), base_url="http://127.0.0.1") as client:
         answer = client.request(method, NOTES, content=b"not Turtle", headers=TURTLE)
     assert (answer.status_code, answer.json()["code"]) == (403, "forbidden")
 
@@ -494,7 +492,7 @@ def test_a_runaway_update_is_stopped_and_holds_up_nobody(opened: KnowledgeGraph,
     token = LocalToken(opened.settings.data_dir)
     many = " . ".join(f"{{ GRAPH ?g{n} {{ ?s{n} ?p{n} ?o{n} }} }}" for n in range(9))
     update = f"INSERT {{ GRAPH {GRAPH} {{ ?s0 <urn:x> ?o8 }} }} WHERE {{ {many} }}"
-    with TestClient(create_app(quick, token=token), base_url="http://127.0.0.1") as client:
+    with TestClient(create_app(quick, accounts=Accounts(token)), base_url="http://127.0.0.1") as client:
         assert send(client, quick, update)[0] == 504
         assert client.put(NOTES, content=NOTE, headers=TURTLE).status_code == 201
     rows = kg.store.query(f"SELECT ?s {{ GRAPH {GRAPH} {{ ?s <urn:x> ?o }} }}")

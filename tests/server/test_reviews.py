@@ -14,6 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.server.app import create_app
 from kg.server.auth import LocalToken
+from kg.server.authentication import Accounts
 from kg.server.html import href_of
 from kg.server.pages.reviews import PATH
 from kg.store.protocol import term_text
@@ -31,7 +32,9 @@ def kg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
 @pytest.fixture(scope="module")
 def signed_in(kg: KnowledgeGraph) -> Iterator[TestClient]:
     token = LocalToken(kg.settings.data_dir)
-    with TestClient(create_app(kg, token=token), base_url=BASE, headers=BROWSER, follow_redirects=False) as client:
+    with TestClient(
+        create_app(kg, accounts=Accounts(token)), base_url=BASE, headers=BROWSER, follow_redirects=False
+    ) as client:
         secret = kg.settings.directory.token.read_text()
         sent = client.post("/login", data={"csrf": csrf_of(client.get("/login").text), "token": secret})
         assert sent.status_code == 303

@@ -15,6 +15,7 @@ from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.server import sessions as module
 from kg.server.app import create_app
 from kg.server.auth import LocalToken
+from kg.server.authentication import Accounts
 from kg.server.pages import sign_in
 from kg.server.pages.sign_in import FORM_BYTES, find_local_path, form_route
 from kg.server.pages.site import Site
@@ -66,7 +67,7 @@ def app(
 
     actual = sign_in.routes
     monkeypatch.setattr(sign_in, "routes", routes)
-    with TestClient(create_app(fixtures, token=token), base_url=BASE, follow_redirects=False) as client:
+    with TestClient(create_app(fixtures, accounts=Accounts(token)), base_url=BASE, follow_redirects=False) as client:
         yield client
 
 
@@ -182,7 +183,7 @@ def test_a_session_opens_forms_and_not_the_protocols(app: TestClient, secret: st
 
 
 def test_the_number_of_sessions_is_bounded(token: LocalToken, secret: str) -> None:
-    sessions = Sessions(token)
+    sessions = Sessions(Accounts(token))
     names = [sessions.open(secret) for _ in range(MOST + 5)]
     assert len(sessions) == MOST
     assert len(set(names)) == MOST + 5
@@ -192,7 +193,7 @@ def test_the_number_of_sessions_is_bounded(token: LocalToken, secret: str) -> No
 def test_nobody_signs_in_without_a_token(fixtures: KnowledgeGraph) -> None:
     with TestClient(create_app(fixtures), base_url=BASE, follow_redirects=False) as client:
         assert 'name="token"' not in client.get("/login", headers=BROWSER).text
-        assert Sessions(None).open("") is None
+        assert Sessions(Accounts()).open("") is None
 
 
 @pytest.mark.parametrize(

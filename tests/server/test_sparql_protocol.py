@@ -27,8 +27,10 @@ from kg.errors import (
     QueryTimeoutError,
     UpstreamError,
 )
+from kg.knowledge_graph import SENDER
 from kg.queries.pool import QueryPool
 from kg.server.auth import LocalToken
+from kg.server.authentication import Accounts, Authentication
 from kg.server.endpoint import Endpoint
 from kg.server.negotiation import GRAPH_TYPES, RESULT_TYPES
 from kg.server.sparql_protocol import routes
@@ -494,7 +496,12 @@ def test_an_update_takes_the_token(endpoint: Endpoint, tmp_path: Any) -> None:
 
     token = LocalToken(tmp_path)
     secret = (tmp_path / "token").read_text()
-    with TestClient(Starlette(routes=routes(replace(endpoint, actor=token.actor, update=update)))) as client:
+    with TestClient(
+        Authentication(
+            Starlette(routes=routes(replace(endpoint, actor=lambda request: SENDER.get(), update=update))),
+            Accounts(token),
+        )
+    ) as client:
         clear = {"data": {"update": "CLEAR ALL"}}
         nobody = client.post("/sparql", **clear)
         wrong = client.post("/sparql", headers={"Authorization": "Bearer x"}, **clear)

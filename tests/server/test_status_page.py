@@ -14,6 +14,7 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.loading import load
 from kg.server.app import create_app
 from kg.server.auth import LocalToken
+from kg.server.authentication import Accounts
 from kg.server.pages.status import hide_paths
 from kg.tools.catalog.server_state import describe_server
 from tests.conftest import load_once, opened, shipped
@@ -38,7 +39,7 @@ def token(kg: KnowledgeGraph) -> Iterator[LocalToken]:
 
 @pytest.fixture
 def client(kg: KnowledgeGraph, token: LocalToken) -> Iterator[TestClient]:
-    with TestClient(create_app(kg, token=token), base_url=BASE, follow_redirects=False) as client:
+    with TestClient(create_app(kg, accounts=Accounts(token)), base_url=BASE, follow_redirects=False) as client:
         yield client
 
 

@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 from kg.access.actors import READ, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import create_app
+from tests.accounts import SentBy
 from tests.folders import open_graph
 
 pytestmark = pytest.mark.long
@@ -98,11 +99,7 @@ async def use_all(client: Client) -> None:
 
 
 def as_ada(kg: KnowledgeGraph, scopes: frozenset[str]) -> Any:
-    class Ada:
-        def actor(self, request: object) -> Actor:
-            return Actor("ada", scopes)
-
-    return create_app(kg, token=Ada())  # type: ignore[arg-type]
+    return create_app(kg, accounts=SentBy(actor=Actor("ada", scopes)))
 
 
 def test_an_agent_sends_a_code_and_asks_for_it_over_http(kg: KnowledgeGraph) -> None:

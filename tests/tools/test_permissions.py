@@ -17,6 +17,7 @@ from kg.provenance import permissions
 from kg.provenance.permissions import FAMILIES, SHARED, Family
 from kg.server.app import create_app
 from kg.server.auth import LocalToken, read_token
+from kg.server.authentication import Accounts
 from kg.store.ownership import CURATED, USER
 from kg.tools.registry import TOOLS
 from kg.vocabulary import GENERATED, KG, RDFS, SKOS, SOURCED, mint
@@ -70,7 +71,7 @@ def kg(receiving: KnowledgeGraph, tmp_path: Path, request: pytest.FixtureRequest
 @pytest.fixture
 def client(kg: KnowledgeGraph) -> Iterator[TestClient]:
     token = LocalToken(kg.settings.data_dir)
-    with TestClient(create_app(kg, token=token), base_url="http://127.0.0.1") as served:
+    with TestClient(create_app(kg, accounts=Accounts(token)), base_url="http://127.0.0.1") as served:
         yield served
 
 

@@ -77,7 +77,7 @@ def _build_route(
         except (HttpError, QuadciteError) as error:
             return problem_page(request, error)
 
-    app = CancelOnDisconnect(request_response(answering(handle)), site.actor)
+    app = CancelOnDisconnect(request_response(answering(handle)))
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     return Route(path, app, methods=methods, name=path)
 
@@ -108,7 +108,7 @@ def routes(site: Site) -> list[Route]:
             "csrf": sessions.sign(nonce),
             "to": find_local_path(request.query_params.get("to", "")),
             "wrong": "wrong" in request.query_params,
-            "possible": sessions.token is not None,
+            "possible": sessions.accounts.token is not None,
         }
         response = page(request, "login.html", context, headers={"Cache-Control": "no-store"})
         _set_cookie(request, response, LOGIN_COOKIE, nonce, "/login", IDLE_S)

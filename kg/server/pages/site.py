@@ -16,11 +16,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, request_response
 
-from kg.access.actors import EVERYONE, Actor
+from kg.access.actors import READ
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError
-from kg.knowledge_graph import KnowledgeGraph
+from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.retrieval.reader import recording
 from kg.retrieval.results import Result, Statement
+from kg.server.authentication import Accounts
 from kg.server.compression import PAGE_LEVEL, Compression
 from kg.server.html import href_of, page
 from kg.server.mcp import CancelOnDisconnect, ToolThreads
@@ -47,12 +48,11 @@ MOST_NUMBER: Final = 999_999
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The graph that the pages show, the threads that make them, and who sent a request."""
+    """The graph that the pages show, and the threads that make them."""
 
     kg: KnowledgeGraph
     threads: ToolThreads
-    actor: Callable[[Request], Actor] = lambda request: EVERYONE
-    sessions: Sessions = field(default_factory=lambda: Sessions(None))
+    sessions: Sessions = field(default_factory=lambda: Sessions(Accounts()))
     """The browsers that are signed in. `kg.server.pages.sign_in` builds the routes of their forms."""
 
     def route(
@@ -73,12 +73,13 @@ class Site:
             if request.method not in methods:
                 return problem_page(request, method_not_allowed(request, allowed))
             try:
+                SENDER.get().require(READ, "this page")
                 return await self.threads.run(partial(answer, request))
             except (HttpError, QuadciteError) as error:
                 return problem_page(request, error)
 
         app = Compression(request_response(answering(handle)), PAGE_LEVEL)
-        return Route(path, CancelOnDisconnect(app, self.actor), name=path)
+        return Route(path, CancelOnDisconnect(app), name=path)
 
 
 def get_number(request: Request, name: str, default: int = 1, most: int = MOST_NUMBER) -> int:

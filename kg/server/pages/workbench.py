@@ -147,7 +147,7 @@ def routes(site: Site) -> list[Route]:
             return JSONResponse(content, headers={"Cache-Control": "no-store"})
 
         methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-        app = CancelOnDisconnect(request_response(answering(handle)), site.actor)
+        app = CancelOnDisconnect(request_response(answering(handle)))
         return Route(path, app, methods=methods, name=path)
 
     shown = site.route("/sparql", lambda request: show(site.kg, request), ("query", "run", "view", "snapshot"))

@@ -11,8 +11,9 @@ import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import anyio
 from fastmcp import Client
@@ -22,6 +23,7 @@ from starlette.requests import Request
 from kg.access.actors import EVERYONE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import create_app
+from kg.server.authentication import Accounts
 from kg.settings import Settings
 
 Entry = dict[str, Any]
@@ -64,10 +66,11 @@ def misread(task: Task) -> Iterator[Entry]:
             yield {**entry, "permission": "prohibited", "quotations": said}
 
 
-class _Names:
+@dataclass(frozen=True)
+class _Names(Accounts):
     """Takes the bearer of a request for the name of its agent: the server has one token only."""
 
-    def actor(self, request: Request) -> Actor:
+    async def identify(self, request: Request) -> Actor:
         """The agent that sends a request."""
         name = request.headers.get("authorization", "").removeprefix("Bearer ")
         return Actor(name, EVERYONE.scopes) if name else EVERYONE
@@ -76,7 +79,7 @@ class _Names:
 @asynccontextmanager
 async def connect(kg: KnowledgeGraph) -> AsyncIterator[Callable[[str], Client[Any]]]:
     """Serve a graph without a socket. Yields a function that makes the client of an agent."""
-    app = create_app(kg, token=cast(Any, _Names()))
+    app = create_app(kg, accounts=_Names())
     async with app.router.lifespan_context(app):
         server = ASGIServer(url="http://127.0.0.1/mcp/zoning", app=app, transport_type="http")
         yield lambda name: server.client(auth=name)
