@@ -9,13 +9,13 @@ from itertools import pairwise, product
 from typing import Final, Literal, NamedTuple
 
 from kg.words import AGREEING, AND, FORMS, LINKS, is_plural, is_stop_word
-from loaders.mentions.tokens import find_compounds, fold, join_compound, normalize, tokenize
+from loaders.mentions.tokens import count_words, find_compounds, fold, join_compound, normalize, tokenize
 
 Kind = Literal["label", "alias", "negative"]
 """The preferred name, an alternative name, or words that are not a name although they look like one."""
 
-MAX_TOKENS: Final = 20
-"""Maximum tokens of a name. Longer ones are sentences, which other texts do not repeat."""
+MAX_WORDS: Final = 20
+"""Maximum words of a name. Longer ones are sentences, which other texts do not repeat."""
 MAX_ACRONYM: Final = 8
 """Maximum characters of an acronym. Longer words in capitals are emphasis."""
 
@@ -61,8 +61,8 @@ def unfit_reason(label: str, language: str) -> str | None:
     """Return the reason for not searching texts for this name, None if they are searched."""
     found = tokenize(label)
     words = [word for word in map(normalize, found) if any(map(str.isalnum, word))]
-    if len(found) > MAX_TOKENS:
-        return f"has more than {MAX_TOKENS} words"
+    if count_words(found) > MAX_WORDS:
+        return f"has more than {MAX_WORDS} words"
     if not any(char.isalpha() for word in words for char in word):
         return "has no letter"
     if sum(map(len, words)) < 2:

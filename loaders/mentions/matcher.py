@@ -17,7 +17,7 @@ from kg.errors import InvalidInputError
 from kg.words import AGREEING, AND, CLITICS, IRREGULAR, LINKS, Unjoined, unjoin
 from loaders.mentions.label_variants import (
     AMPERSAND,
-    MAX_TOKENS,
+    MAX_WORDS,
     Kind,
     Label,
     build_patterns,
@@ -326,7 +326,7 @@ class _Automaton:
         bare = "".join(map(readings.get_bare, verbatim))
         spans = token_spans(text, verbatim, len(verbatim))
         for first, token in enumerate(verbatim):
-            rest = slice(first + 1, first + MAX_TOKENS)
+            rest = slice(first + 1, first + MAX_WORDS)
             for character, start, letters, is_name in (*readings[token], _Reading(joined[first], 0, len(token), False)):
                 if character == _UNKNOWN:
                     continue

@@ -33,6 +33,9 @@ _UNSPACED: Final = (
     "\u0e01-\u0e33\u0e40-\u0e46\u0e81-\u0eb3\u0ebd-\u0ec6\u0edc-\u0edf\u1000-\u102a\u103f\u1050-\u1055\u1780-\u17b3"
     "\u2e80-\u2fdf\u3005-\u3007\u3041-\u3096\u309d-\u309f\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
+_CHARACTER: Final = re.compile(f"[{_UNSPACED}]")
+_CHARACTERS_A_WORD: Final = 3
+"""Characters of a script without spaces that count as a word. Words of Thai have some four, of Chinese two."""
 _PUNCTUATION: Final = "".join(set(string.punctuation) - set("-'`"))
 _DOTTED: Final = re.compile(r"\.[0-9A-Za-z]\.")
 _LONGEST: Final = 200
@@ -54,11 +57,11 @@ def _ranges(wanted: Callable[[str], bool]) -> str:
 
 @lru_cache(maxsize=1)
 def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    unspaced, raised = re.compile(f"[{_UNSPACED}]"), re.compile(f"[{_RAISED}]")
+    raised = re.compile(f"[{_RAISED}]")
     ignored, apostrophe = re.compile(f"[{_IGNORED}]"), re.compile(f"[{_APOSTROPHES}]")
 
     def in_words(char: str) -> bool:
-        if unspaced.match(char) or raised.match(char) or apostrophe.match(char):
+        if _CHARACTER.match(char) or raised.match(char) or apostrophe.match(char):
             return False
         return unicodedata.category(char)[0] in "LMN" or ignored.match(char) is not None
 
@@ -77,6 +80,12 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str], re.P
     )
     joint = re.compile(f"[{_HYPHENS}]\\s*[{letters}]|\u00ad\\s|\\.[{letters}]\\.")
     return token, compound, joint, re.compile(f"(?:[{_IGNORED}]++[\\s{_HYPHENS}]*+)++")
+
+
+def count_words(found: Sequence[str]) -> int:
+    """Count the words of the tokens of a text; in a script without spaces, by its characters."""
+    characters = sum(not token.isascii() and _CHARACTER.match(token) is not None for token in found)
+    return len(found) - characters + -(-characters // _CHARACTERS_A_WORD)
 
 
 Span = tuple[int, int]

@@ -11,7 +11,7 @@ MENTIONS: Final = Definition(
     "mentions",
     "the concepts that texts mention",
     "after the commit",
-    "5",
+    "6",
     READS,
     f"{EXTRACTED}mentions/",
     "loaders.mentions.graph.refresh.Mentions",

@@ -71,13 +71,16 @@ def test_an_acronym_may_be_written_apart_from_its_digits_and_in_the_plural() -> 
         ("oz", "word of two letters"),
         ("to", "stop words"),
         ("word " * 30, "more than"),
+        ("สภาพภูมิอากาศ" * 6, "more than"),
     ],
 )
 def test_names_that_say_nothing_are_not_searched_for(label: str, reason: str) -> None:
     assert reason in (unfit_reason(label, "en") or "")
 
 
-@pytest.mark.parametrize("label", ["solar", "GHG", "WHO", "EU", "水力", "[a-z]+ energy", "A1 area"])
+@pytest.mark.parametrize(
+    "label", ["solar", "GHG", "WHO", "EU", "水力", "[a-z]+ energy", "A1 area", "การเปลี่ยนแปลงสภาพภูมิอากาศ"]
+)
 def test_names_that_say_something_are_searched_for(label: str) -> None:
     assert unfit_reason(label, "en") is None
 

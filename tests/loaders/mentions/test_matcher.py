@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import example, given
@@ -314,6 +314,23 @@ def test_an_arabic_name_is_found_after_clitics_and_its_span_is_without_them(text
     assert [text[match.start : match.end] for match in longest] == expected
     assert Matcher(filter_possible(names, [text])).find(text, ["ar"]) == Matcher(names).find(text, ["ar"])
     assert all(may_have(filter_of([text]), [list(map(fold, tokenize(match.concept)))]) for match in longest)
+
+
+FURTHER_ARABIC = (
+    "الاقتصاد", "البرلمان", "القاهرة", "الزراعة", "الأردن", "المملكة العربية السعودية", "مجلس النواب", "حقوق الإنسان",
+    "التنمية المستدامة", "الأمم المتحدة", "معالجة مياه الصرف الصحي", "تحلية المياه", "كفاءة الطاقة", "وزارة البيئة",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FURTHER_ARABIC)
+def test_an_arabic_name_is_found_after_all_conjunctions_and_prepositions(name: str) -> None:
+    for conjunction, preposition in product(("", "و", "ف"), ("", "ب", "ك", "ل")):
+        rest = name
+        if preposition == "ل" and name.startswith("ال"):
+            rest = "ل" + name.removeprefix("ال")  # the article is one letter here
+        text = f"ذكر {conjunction}{preposition}{rest} في التقرير"
+        [match] = Matcher([label(name, language="ar")]).find(text, ["ar"])
+        assert fold(text[match.start : match.end]) in (fold(name), fold(name.removeprefix("ال")))
 
 
 @pytest.mark.parametrize(
