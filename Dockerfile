@@ -1,8 +1,10 @@
 # The server with its model inside; at run time it uses no network but its own port.
 # BASE: any image with Python >= 3.11 and its venv module as `python3`.
+# SCRIPTS=false: leave out the scripts of the web pages. The pages work without them, and the build needs no npm registry.
 ARG BASE=python:3.11-slim
 
 FROM ${BASE} AS build
+ARG SCRIPTS=true
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
 COPY requirements.lock ./
@@ -10,7 +12,9 @@ RUN python3 -m venv /opt/quadcite \
  && /opt/quadcite/bin/pip install --quiet --no-deps --require-hashes -r requirements.lock
 COPY . .
 # The scripts of the web pages, with a Node that the image does not keep.
-RUN python3 -m venv /tmp/node && sh kg/server/assets/build.sh /tmp/node/bin/python
+RUN if [ "$SCRIPTS" = true ]; then \
+      python3 -m venv /tmp/node && sh kg/server/assets/build.sh /tmp/node/bin/python; \
+    fi
 RUN /opt/quadcite/bin/pip install --quiet --no-deps .
 RUN QUADCITE_MODELS_DIR=/opt/quadcite/models /opt/quadcite/bin/kg models pull
 

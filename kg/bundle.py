@@ -18,6 +18,7 @@ CHAPTERS: Final = (
     "places",
     "citations",
     "explorer",
+    "clients",
     "tools",
     "sparql",
     "validation",

@@ -14,6 +14,8 @@ from pydantic_core import PydanticUndefined
 
 from kg import errors
 from kg.cli.main import app
+from kg.clients.configurations import CLIENTS
+from kg.clients.prompts import PROMPTS
 from kg.data_directory import ENTRIES
 from kg.provenance.permissions import FAMILIES
 from kg.settings import Settings
@@ -80,6 +82,14 @@ def tools() -> Iterator[tuple[str, str, str, str]]:
             " ".join(does.split()),
             use[0] if use else "",
         )
+
+
+def prompts() -> Iterator[tuple[str, str, str, str]]:
+    """Each prompt with its arguments, those that are not required in brackets, and the mounts that offer it."""
+    for prompt in PROMPTS:
+        names = (each.name if each.required else f"[{each.name}]" for each in prompt.arguments)
+        paths = (f"`{path}`" for path, mount in MOUNTS.items() if prompt.is_on(mount.tags))
+        yield f"`{prompt.name}`", ", ".join(names), prompt.description, ", ".join(paths)
 
 
 def permissions() -> Iterator[tuple[str, ...]]:
@@ -176,6 +186,11 @@ def made(section: str) -> str:
         case "derivations":
             rows = ((f"`{each.name}`", each.purpose, each.kind) for each in DEFINITIONS.values())
             return _table(("derivation", "what it finds", "computed"), rows)
+        case "clients":
+            rows = ((f"`{each.name}`", each.title, each.place) for each in CLIENTS.values())
+            return _table(("name", "client", "use"), rows)
+        case "prompts":
+            return _table(("prompt", "arguments", "job", "mounts"), prompts())
         case "groups":
             return _table(("MCP path", "tools", "names"), tool_groups())
     raise ValueError(f"the documentation has a section {section!r} that nothing makes")

@@ -36,6 +36,7 @@ def test_the_generated_parts_are_current(page: str) -> None:
 
 def test_every_generated_part_is_in_one_page() -> None:
     assert sorted(name for _, name, _, _ in generated_docs.SECTION.findall(TEXT)) == [
+        "clients",
         "climate_columns",
         "climate_layouts",
         "commands",
@@ -45,6 +46,7 @@ def test_every_generated_part_is_in_one_page() -> None:
         "groups",
         "modules",
         "permissions",
+        "prompts",
         "scale_figures",
         "scale_plan",
         "settings",

@@ -30,6 +30,7 @@ LAYERS = [
     {"retrieval"},
     {"zoning_summaries"},
     {"tools"},
+    {"clients"},
     {"server"},
     {"cli"},
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from kg import __version__, interruption
-from kg.cli import audit, backups, derivations, docs, models, output, quarantine, summaries, validate
+from kg.cli import audit, backups, clients, derivations, docs, models, output, quarantine, summaries, validate
 from kg.cli.connection import connect, resolve_for_server
 from kg.cli.output import AsJson, DataDir
 from kg.errors import IndexUnavailableError
@@ -45,6 +45,13 @@ app = typer.Typer(
 app.add_typer(models.app, name="models")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(summaries.app, name="summaries")
+app.command(
+    epilog=output.examples(
+        "kg clients claude-code --mount parliament",
+        "kg clients vscode --url https://kg.example.org > .vscode/mcp.json",
+        "kg clients skills --to .claude/skills",
+    )
+)(clients.clients)
 app.command("docs", epilog=output.examples("kg docs climate"))(docs.docs)
 
 

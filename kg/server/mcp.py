@@ -40,6 +40,7 @@ from kg.server.auth import get_peer
 from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
 from kg.server.fair_limiter import CALL_S, FairLimiter
 from kg.server.instructions import build_instructions, name_mounts
+from kg.server.mcp_prompts import add_prompts
 from kg.server.problem_details import fault
 from kg.settings import Settings
 from kg.text import quoted
@@ -425,6 +426,7 @@ def build_mcp(kg: KnowledgeGraph, path: str = "/mcp/all", threads: ToolThreads |
         on_duplicate="error",
     )
     server.add_middleware(FreshInstructions(server, partial(build_instructions, kg, path, names), threads))
+    add_prompts(server, MOUNTS[path].tags, names)
     if path != "/mcp/research":
         _add_resources(server, kg, threads)
     return server
