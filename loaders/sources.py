@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 def _climate(given: Settings, options: Options) -> Loader:
     from loaders.climate import documents as climate_policy
+    from loaders.climate.drafts import DOMAIN
     from loaders.climate.graph.catalogs import Catalogs
     from loaders.climate.json_objects import cut
     from loaders.climate.layouts import load_layouts
@@ -45,7 +46,7 @@ def _climate(given: Settings, options: Options) -> Loader:
     catalogs = Catalogs()
     layouts = load_layouts(options.get("mapping"))
     return Loader(
-        climate_policy.DOMAIN,
+        DOMAIN,
         climate_policy.VERSION,
         partial(climate_policy.read, layouts=layouts, find_catalogs=catalogs.find),
         (*TABLES, ".json"),

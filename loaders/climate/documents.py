@@ -2,125 +2,29 @@
 
 from __future__ import annotations
 
-import ast
-import hashlib
-import json
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import date
-from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
-from pyoxigraph import Literal, NamedNode, Quad
+from pyoxigraph import NamedNode
 
 from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.languages import parse_language
 from kg.text import quoted
-from kg.vocabulary import DCTERMS, ELI, FOAF, KG, PROV, RDF, SCHEMA, SKOS, XSD, mint, segment, sha256
+from kg.vocabulary import FOAF, SCHEMA, mint, segment, sha256
 from loaders.climate import json_objects
+from loaders.climate.drafts import Draft, build_origins
 from loaders.climate.layouts import BODY, HEAD, Fields, Layout, Layouts, UnknownLayoutError, load_layouts
-from loaders.model import Notice, Origin, Property, Rejection, SourceDocument, TextUnit
-from loaders.readers.cells import parse_boolean, parse_integer, parse_items, parse_web_address, present, quote, to_slug
+from loaders.model import Notice, Origin, Rejection, SourceDocument
+from loaders.readers.cells import parse_boolean, parse_integer, parse_items, present, to_slug
 from loaders.readers.inline import LeftOut
 from loaders.readers.locations import File
-from loaders.readers.places import build_place_graphs
 from loaders.readers.tables import BodyRow, Group, Tables
 
-
-def _parse_object(text: str) -> dict[str, Any] | None:
-    """Parse an object in JSON, or as printed by Python; an array of members with ``name`` and ``value`` as an object.
-
-    None for other text.
-    """
-    try:
-        found = json.loads(text)
-    except ValueError:
-        try:
-            found = ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return None
-    except RecursionError:
-        return None
-    if isinstance(found, list) and all(isinstance(each, dict) and "name" in each for each in found):
-        members: dict[str, Any] = defaultdict(list)
-        for each in found:
-            members[str(each["name"]).removeprefix("family.")].append(each.get("value"))
-        return members
-    return found if isinstance(found, dict) else None
-
-
-@lru_cache(maxsize=4096)
-def language_tag(text: str) -> str | None:
-    """Return the canonical BCP 47 tag of a tag (``zh_cn``) or an English name (``Chinese``), None for other text."""
-    import langcodes  # its tables take time to load, and few files state languages
-    from language_data import names
-
-    text = text.strip()
-    if len(text) < 2:  # some languages have names of one letter, which in a table is an abbreviation
-        return None
-    try:
-        tag = langcodes.Language.get(text)  # before the names: ``hu`` is also the name of another language
-        if tag.language is not None and tag.is_valid():
-            return tag.to_tag()
-    except ValueError:
-        pass
-    code = names.name_to_code("language", text, "en")
-    # It also finds a name that the text only begins with, so that "French; English" would be French.
-    exact = code is not None and names.normalize_name(text) in names.TRIES["en/name_to_language"]
-    return langcodes.standardize_tag(code) if exact else None
-
-
-@lru_cache(maxsize=4096)
-def parse_place_codes(text: str | None) -> tuple[str, ...]:
-    """Parse a list of place codes, or an object with a code as ``iso``. Raises RecordError for other text."""
-    if text is not None and text.lstrip().startswith("{"):
-        described = _parse_object(text)
-        if described is None:
-            raise RecordError("Invalid geography. Valid: a code, a list of codes, an object with 'iso'.")
-        code = described.get("iso")
-        return (str(code),) if present(code and str(code)) else ()
-    return tuple(dict.fromkeys(code.upper() if len(code) <= 3 else code for code in parse_items(text)))
-
-
-def parse_date(text: str) -> str | None:
-    """Parse an ISO 8601 date or time, or ``DD/MM/YYYY``, into an ISO 8601 date, None for other text."""
-    if match := re.match(r"(\d{4})-(\d{2})-(\d{2})(?!\d)", text.strip()):
-        year, month, day = match.groups()
-    elif match := re.fullmatch(r"(\d{1,2})/(\d{1,2})/(\d{4})", text.strip()):
-        day, month, year = match.groups()
-    else:
-        return None
-    try:
-        return date(int(year), int(month), int(day)).isoformat()
-    except ValueError:
-        return None
-
-
-DOMAIN: Final = "climate"
-VERSION: Final = "7"
+VERSION: Final = "8"
 """Version of the mapping of rows. A new version maps every record again."""
-
-TOPICS: Final = {
-    "sectors": ("sector", KG.sector),
-    "responses": ("topic", KG.response),
-    "keywords": ("keyword", KG.keyword),
-    "instruments": ("instrument", KG.instrument),
-    "hazards": ("hazard", KG.hazard),
-    "frameworks": ("framework", KG.framework),
-}
-"""The fields of the topics of a document, each with its name in the field ``metadata`` and its property."""
-
-CORPUS_TYPES: Final = (
-    "Executive", "Intl. agreements", "Law", "Laws and Policies", "Legislative", "Litigation", "MCF", "Policy",
-    "Reports", "UNFCCC",
-)  # fmt: skip
-BLOCK_TYPES: Final = (
-    "Ambiguous", "Document Header", "Figure", "Google Text Block", "Inferred from gaps", "List", "Table", "TableCell",
-    "Text", "Title", "footnote", "pageFooter", "pageHeader", "pageNumber", "sectionHeading", "title",
-)  # fmt: skip
-"""The codes that the ontology describes. Any other code has a graph, shared by the records that use it."""
 
 _LAW: Final = "law"
 _DOCUMENT: Final = "document"
@@ -208,7 +112,7 @@ class _Families:
         slug, title, _ = self.laws.get(law, (None, None, None))
         return law, slug, title
 
-    def parent_origins(self, law: str | None) -> tuple[Origin, ...]:
+    def parentbuild_origins(self, law: str | None) -> tuple[Origin, ...]:
         """Return the origins of the parents of `law`, which determine its family."""
         return tuple(self.places[parent] for parent in [*self._ancestry(law)][1:]) if law is not None else ()
 
@@ -257,9 +161,9 @@ def _records(group: Group, families: _Families, layouts: Mapping[str, Layout]) -
             yield Rejection(
                 name if version is None else f"{name} ({version})",
                 str(error),
-                _origins(sorted(rows, key=lambda row: (row.file.snapshot.source, row.row))),
+                build_origins(sorted(rows, key=lambda row: (row.file.snapshot.source, row.row))),
                 _key(kind, version, head),
-                families.parent_origins(head["document_id"]) if kind == _LAW else (),
+                families.parentbuild_origins(head["document_id"]) if kind == _LAW else (),
             )
 
 
@@ -281,7 +185,7 @@ def _key(kind: str, version: str | None, head: Fields) -> tuple[str, ...] | None
 
 def _translation_language(head: Fields, row: BodyRow) -> str:
     named = parse_items(head["languages"]) or parse_items(row.values[BODY.index("language")])
-    if not named or (code := language_tag(named[0])) is None:
+    if not named or (code := parse_language(named[0])) is None:
         raise RecordError("Missing language of a translated row (languages, language).")
     return code
 
@@ -309,16 +213,6 @@ def _rows(rows: Sequence[BodyRow]) -> str:
     numbers = ", ".join(str(row.row) for row in rows[:_NAMED_ROWS])
     more = f" and {len(rows) - _NAMED_ROWS} more" if len(rows) > _NAMED_ROWS else ""
     return f"row{'s' if len(rows) > 1 else ''} {numbers}{more}"
-
-
-def _origins(rows: Sequence[BodyRow]) -> tuple[Origin, ...]:
-    """Build one origin for each run of rows of the same file, so that their rows are in unit order."""
-    origins: list[tuple[File, list[int]]] = []
-    for row in rows:
-        if not origins or origins[-1][0] is not row.file:
-            origins.append((row.file, []))
-        origins[-1][1].append(row.row)
-    return tuple(Origin(file.snapshot, tuple(numbers)) for file, numbers in origins)
 
 
 def _sort_rows(rows: Sequence[BodyRow], layouts: Mapping[str, Layout]) -> list[tuple[int, BodyRow]]:
@@ -351,201 +245,14 @@ def _sort_rows(rows: Sequence[BodyRow], layouts: Mapping[str, Layout]) -> list[t
     return numbered
 
 
-@cache
-def _block_type(code: str) -> tuple[NamedNode, Mapping[NamedNode, Sequence[Quad]]]:
-    return _code("blockType", code, BLOCK_TYPES)
-
-
-def _corpus_type(code: str) -> tuple[NamedNode, Mapping[NamedNode, Sequence[Quad]]]:
-    known = {name.casefold(): name for name in CORPUS_TYPES}
-    return _code("corpusType", known.get(code.casefold(), code), CORPUS_TYPES)
-
-
-def _code(scheme: str, code: str, known: Sequence[str]) -> tuple[NamedNode, Mapping[NamedNode, Sequence[Quad]]]:
-    concept = mint("code", scheme, code)
-    if code in known:
-        return concept, {}
-    graph = mint("graph", "ref", "code", scheme, code)
-    return concept, {
-        graph: [
-            Quad(concept, RDF.type, SKOS.Concept, graph),
-            Quad(concept, SKOS.inScheme, mint("code", scheme), graph),
-            Quad(concept, SKOS.notation, Literal(code), graph),
-            Quad(concept, SKOS.prefLabel, Literal(code, language="en"), graph),
-        ]
-    }
-
-
-@cache
-def _page(number: int) -> Property:
-    return KG.pageNumber, Literal(number)
-
-
-class _Draft:
-    """Builder of a document: its properties, shared graphs, warnings, and the hash of its input."""
-
-    def __init__(self, head: Fields, slug: str, version: str | None) -> None:
-        self.head = head
-        self.slug = slug
-        self.version = version
-        self.iri = mint("document", slug, lang=version)
-        self.properties: list[Property] = []
-        self.shared: dict[NamedNode, Sequence[Quad]] = {}
-        self.warnings: list[str] = []
-        self.hash = hashlib.sha256()
-
-    def add_to_hash(self, *values: str | int | None) -> None:
-        """Add values to the hash, each with its length, so that different sequences have different hashes."""
-        parts = [b"-" if value is None else str(value).encode() for value in values]
-        self.hash.update(b"".join(b"%d:" % len(part) + part for part in parts) + b"\n")
-
-    def add_property(self, predicate: NamedNode, value: NamedNode | str) -> None:
-        self.properties.append((predicate, Literal(value) if isinstance(value, str) else value))
-
-    def warn(self, text: str) -> None:
-        self.warnings.append(f"{self.slug}: {text}")
-
-    def title(self) -> str | None:
-        title = present(self.head["title"])
-        if title is None:
-            self.warn("has no title")
-        return title
-
-    def add_family(self, slug: str, title: str | None) -> None:
-        iri, graph = mint("family", slug), mint("graph", "ref", "family", slug)
-        self.add_property(ELI.is_member_of, iri)
-        self.shared[graph] = [
-            Quad(iri, RDF.type, KG.PolicyFamily, graph),
-            *([Quad(iri, DCTERMS.title, Literal(title), graph)] if title else []),
-        ]
-
-    def add_places(self) -> tuple[str, ...]:
-        name = present(self.head["geography_name"])
-        if self.head["geography_name"] is not None and name is None:
-            self.warn(f"the name of the geography is missing ({quoted(self.head['geography_name'])})")
-        codes = parse_place_codes(self.head["geographies"])
-        if not codes:
-            self.warn("has no geography")
-        for code in codes:
-            self.add_property(KG.jurisdiction, mint("place", code))
-            self.shared |= build_place_graphs(code, name if len(codes) == 1 else None)
-        return codes
-
-    def add_languages(self, codes: Sequence[str]) -> None:
-        for code in dict.fromkeys(codes):
-            self.add_property(SCHEMA.inLanguage, code)
-        if not codes:
-            self.warn("has no language")
-
-    def add_common_properties(self, site: str) -> None:
-        """Add the properties of all layouts: slug, identifier, corpus type, date, description, source."""
-        self.add_property(KG.slug, self.slug)
-        if identifier := present(self.head["document_id"]):
-            self.add_property(DCTERMS.identifier, identifier)
-        if kind := present(self.head["corpus_type"]):
-            concept, shared = _corpus_type(kind)
-            self.add_property(KG.corpusType, concept)
-            self.shared |= shared
-        self._add_dates()
-        if description := present(self.head["description"]):
-            self.add_property(DCTERMS.description, description)
-        if address := present(self.head["source_url"]):
-            if found := parse_web_address(address, site):
-                self.add_property(DCTERMS.source, NamedNode(found))
-            else:
-                self.warn(f"the source {quoted(address)} is not a web address")
-        self._add_topics()
-
-    def _add_dates(self) -> None:
-        """Add the date of the document. Of a law that was changed later, the file has only the year of its passing."""
-        day, year = present(self.head["date"]), present(self.head["year_passed"])
-        parsed = parse_date(day) if day else None
-        if day and parsed is None:
-            self.warn(f"the date {quoted(day)} is not a date")
-        if year and not re.fullmatch(r"[1-9]\d{3}", year):
-            self.warn(f"the year of passing {quoted(year)} is not a year")
-            year = None
-        if parsed and year and parsed[:4] < year:
-            self.warn(f"its date {parsed} is before the year of its passing, {year}")
-            year = None
-        is_changed = present(self.head["last_change"]) is not None or (parsed and year and parsed[:4] != year)
-        if parsed and is_changed:
-            self.properties.append((DCTERMS.modified, Literal(parsed, datatype=XSD.date)))
-        if parsed and not is_changed:
-            self.properties.append((ELI.date_document, Literal(parsed, datatype=XSD.date)))
-        elif year:
-            self.properties.append((ELI.date_document, Literal(year, datatype=XSD.gYear)))
-
-    def _add_topics(self) -> None:
-        """Add the topics that the publisher gives to the document, in its words."""
-        stated: dict[str, Any] = {}
-        if metadata := present(self.head["metadata"]):
-            found = _parse_object(metadata)
-            if found is None:
-                self.warn(f"the metadata {quote(metadata)} are not an object")
-            stated = found or {}
-        for field, (name, predicate) in TOPICS.items():
-            of_object = stated.get(name)
-            lists = of_object if isinstance(of_object, list) else [of_object]
-            items = [*parse_items(self.head[field], ";"), *(item for item in lists if item is not None)]
-            for item in dict.fromkeys(str(item).strip() for item in items):
-                if item.startswith(("{", "[")):
-                    self.warn(f"the {field} {quote(item)} is not a name")
-                elif present(item):
-                    self.add_property(predicate, item)
-
-    def build_unit(self, index: int, text: str, kind: str | None, page: int | None, language: str | None) -> TextUnit:
-        properties: list[Property] = []
-        if kind is not None:
-            concept, shared = _block_type(kind)
-            properties.append((KG.blockType, concept))
-            if shared:
-                self.shared |= shared
-        if page is not None:
-            properties.append(_page(page))
-        if self.version is not None:
-            properties.append((PROV.wasDerivedFrom, mint("passage", self.slug, str(index))))
-        return TextUnit(
-            mint("passage", self.slug, str(index), lang=self.version),
-            KG.Passage,
-            index,
-            text,
-            self.iri,
-            language,
-            tuple(properties),
-        )
-
-    def build(
-        self, title: str | None, units: Sequence[TextUnit], rows: Sequence[BodyRow], context: Sequence[Origin]
-    ) -> SourceDocument:
-        # The hash is that of the statements, not of the cells: the same document in another layout is unchanged.
-        self.add_to_hash(self.slug, self.version, title, *(str(each) for pair in self.properties for each in pair))
-        for graph in sorted(self.shared, key=str):
-            self.add_to_hash(*map(str, self.shared[graph]))
-        return SourceDocument(
-            DOMAIN,
-            (self.slug,) if self.version is None else (self.slug, self.version),
-            self.iri,
-            title,
-            (KG.PolicyDocument,),
-            tuple(self.properties),
-            tuple(units),
-            _origins(rows),
-            self.hash.hexdigest(),
-            self.shared,
-            tuple(self.warnings),
-            context,
-        )
-
-
 def _document(
     head: Fields, version: str | None, rows: Sequence[BodyRow], layouts: Mapping[str, Layout]
 ) -> SourceDocument:
     slug = head["slug"]
     if slug is None:
         raise RecordError(f"{_rows(rows)}: Missing slug.")
-    draft = _Draft(head, slug, version)
-    title = draft.title()
+    draft = Draft(head, slug, version)
+    title = draft.get_title()
     draft.add_common_properties(_LAWS_SITE)
     draft.properties.append((FOAF.page, NamedNode(_APP + segment(slug))))
     if version is not None:
@@ -580,7 +287,7 @@ def _document(
             continue
         code = None
         if (named := present(language)) is not None:
-            code = language_tag(named)
+            code = parse_language(named)
             if code is None:
                 unknown[named] += 1
             else:
@@ -602,11 +309,11 @@ def _document(
     draft.add_languages([version] if version is not None else _document_languages(draft, head, spoken))
     if not units and any(layouts[row.layout].has_text for row in rows):
         draft.warn("has no text")
-    return draft.build(title, units, [*kept, *descriptions] or left_out, _origins([*empty, *left_out]))
+    return draft.build(title, units, [*kept, *descriptions] or left_out, build_origins([*empty, *left_out]))
 
 
 def _choose_passages(
-    draft: _Draft, rows: Sequence[BodyRow], layouts: Mapping[str, Layout]
+    draft: Draft, rows: Sequence[BodyRow], layouts: Mapping[str, Layout]
 ) -> tuple[list[BodyRow], list[BodyRow], list[BodyRow]]:
     """Split the rows of a document into passages, descriptions of it, and passages that it has in another layout."""
     passages: dict[str, list[BodyRow]] = defaultdict(list)
@@ -625,12 +332,12 @@ def _choose_passages(
     return next(iter(passages.values()), []), descriptions, left_out
 
 
-def _document_languages(draft: _Draft, head: Fields, spoken: Counter[str]) -> list[str]:
+def _document_languages(draft: Draft, head: Fields, spoken: Counter[str]) -> list[str]:
     """Return the stated languages of a document, else the language of most of its passages."""
     stated = parse_items(head["languages"])
-    codes = [code for name in stated if (code := language_tag(name)) is not None]
+    codes = [code for name in stated if (code := parse_language(name)) is not None]
     for name in stated:
-        if language_tag(name) is None:
+        if parse_language(name) is None:
             draft.warn(f"{quoted(name)} is neither a language code nor the name of a language")
     if codes or not spoken:
         return codes
@@ -645,8 +352,8 @@ def _law(head: Fields, rows: Sequence[BodyRow], families: _Families) -> SourceDo
         raise RecordError(f"Duplicate laws, which are never merged: {_join_first(places)}")
     row = rows[0]
     law = head["document_id"] or ""
-    draft = _Draft(head, _law_slug(present(head["slug"]), law), None)
-    title = draft.title()
+    draft = Draft(head, _law_slug(present(head["slug"]), law), None)
+    title = draft.get_title()
     draft.add_common_properties(_LAWS_SITE)
     draft.add_places()
     parent = present(head["family_id"])
@@ -664,7 +371,7 @@ def _law(head: Fields, rows: Sequence[BodyRow], families: _Families) -> SourceDo
     units = [draft.build_unit(index, block.text, block.kind, None, None) for index, block in enumerate(found)]
     if not units:
         draft.warn("has no text")
-    return draft.build(title, units, [row] * len(units) or [row], families.parent_origins(law))
+    return draft.build(title, units, [row] * len(units) or [row], families.parentbuild_origins(law))
 
 
 def _law_slug(slug: str | None, law: str) -> str:

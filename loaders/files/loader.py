@@ -17,6 +17,7 @@ from typing import Final
 from pyoxigraph import Literal, NamedNode
 
 from kg.errors import InvalidInputError, RecordError, SourceError
+from kg.languages import parse_language
 from kg.text import HEADING_SEPARATOR, name_or_quote, quoted
 from kg.vocabulary import DCTERMS, KG, SCHEMA, SOURCED, XSD, mint, mint_span, sha256
 from loaders.file_formats import DOCUMENTS
@@ -36,7 +37,7 @@ from loaders.readers.file_text import decode
 from loaders.readers.locations import File, Unread, to_place
 
 DOMAIN: Final = "files"
-VERSION: Final = "5"
+VERSION: Final = "6"
 """Version of the records that this package builds. A new version loads every record again."""
 
 FORMATS: Final = tuple(DOCUMENTS)
@@ -314,7 +315,7 @@ def build_record(
     if found.pages:
         properties.append((SCHEMA.numberOfPages, Literal(len(found.pages))))
     if found.language:
-        if (tag := _find_tag(found.language)) is not None:
+        if (tag := parse_language(found.language)) is not None:
             properties.append((SCHEMA.inLanguage, Literal(tag)))
         else:
             warnings.append(
@@ -381,17 +382,6 @@ class _LineCounter:
         end = chunk.end - (len(text) - len(text.rstrip()))
         first, last = (self.line + bisect(self.starts, place) for place in (start, max(start, end - 1)))
         return f"{first}-{last}" if last > first else str(first)
-
-
-def _find_tag(language: str) -> str | None:
-    """Return the canonical BCP 47 tag of a tag; None for other text."""
-    import langcodes  # its tables take time to load, and few files state languages
-
-    try:
-        tag = langcodes.Language.get(language.strip())
-        return tag.to_tag() if tag.language is not None and tag.is_valid() else None
-    except ValueError:
-        return None
 
 
 def cut_file(path: Path, wanted: Mapping[Path, Sequence[int]]) -> None:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise, product
 from typing import Final, Literal, NamedTuple
 
+from kg.languages import UNKNOWN, find_primary
 from kg.words import AGREEING, AND, FORMS, LINKS, is_plural, is_stop_word
 from loaders.mentions.tokens import count_words, find_compounds, fold, join_compound, normalize, tokenize
 
@@ -23,7 +24,6 @@ _MAX_PHRASES: Final = 3
 Exact = tuple[str | None, ...] | None
 
 AMPERSAND: Final = "&"
-_ANY_LANGUAGE: Final = frozenset({"", "mul", "und", "zxx", "mis"})
 _LETTERS_AND_DIGITS: Final = re.compile(r"([A-Za-z]{1,6})(\d+)([a-z]?)")
 _APOSTROPHE: Final = re.compile(r"(?<=\w)['\u2019](?=\w|\s)")
 _CONSONANTS: Final = re.compile(r"[^aeiouyAEIOUY\W\d_]{3}")
@@ -47,9 +47,9 @@ class Pattern(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def primary_language(tag: str | None) -> str:
-    """Return the primary language of a BCP 47 tag, "" for None and for tags of no single language."""
-    language = (tag or "").replace("_", "-").partition("-")[0].lower()
-    return "" if language in _ANY_LANGUAGE else language
+    """Return the primary language of a BCP 47 tag as `find_primary`, "" for None and for tags of no single language."""
+    language = find_primary(tag)
+    return "" if language == UNKNOWN else language
 
 
 def fold_token(token: str, language: str) -> str:

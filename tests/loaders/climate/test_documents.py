@@ -8,14 +8,12 @@ from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
-from pyoxigraph import Literal, NamedNode, parse
+from pyoxigraph import Literal, NamedNode
 
-from kg import bundle
-from kg.errors import RecordError, SourceError
+from kg.errors import SourceError
 from kg.settings import Settings
-from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, RDF, SCHEMA, SKOS, XSD, mint
-from loaders.climate import documents
-from loaders.climate.documents import parse_date, parse_place_codes
+from kg.vocabulary import BASE, DCTERMS, ELI, FOAF, KG, RDF, SCHEMA, XSD, mint
+from loaders.climate import documents, drafts
 from loaders.climate.layouts import Layout, load_layouts
 from loaders.model import Notice, Rejection, SourceDocument, graph_name, to_quads
 from loaders.readers.locations import find_files
@@ -59,15 +57,6 @@ def test_a_file_of_another_layout_is_rejected_beside_others_and_an_error_alone(t
     for files in ([other], [other, write(tmp_path / "also.jsonl", [{"name": "chair"}])]):
         with pytest.raises(SourceError):
             list(documents.read(find_files([str(each) for each in files], SETTINGS).files))
-
-
-@pytest.mark.parametrize(
-    ("scheme", "codes"), [("corpusType", documents.CORPUS_TYPES), ("blockType", documents.BLOCK_TYPES)]
-)
-def test_the_codes_that_bring_no_graph_are_those_that_the_ontology_describes(scheme: str, codes: tuple[str]) -> None:
-    triples = list(parse(path=bundle.folder("ontology") / "climate.ttl"))
-    described = {t.subject for t in triples if t.predicate == SKOS.inScheme and t.object == mint("code", scheme)}
-    assert described == {mint("code", scheme, code) for code in codes}
 
 
 def test_a_record_is_one_graph_with_no_blank_nodes_and_every_unit_in_it() -> None:
@@ -166,31 +155,6 @@ def test_what_is_unusual_about_a_file_is_told() -> None:
     assert [notice.expected_rows for notice in notices if notice.expected_rows] == [96]
 
 
-def test_places_are_codes_or_the_iso_of_an_object() -> None:
-    assert parse_place_codes("{'id': 1, 'iso': 'NZL', 'federal': False}") == ("NZL",)
-    assert parse_place_codes('{"iso": "NZL"}') == ("NZL",)
-    assert parse_place_codes("dji") == ("DJI",)
-    assert parse_place_codes("XAA;XAA") == ("XAA",)
-    assert parse_place_codes("nan") == ()
-    with pytest.raises(RecordError, match="Invalid geography"):
-        parse_place_codes("{broken")
-
-
-@pytest.mark.parametrize(
-    ("text", "day"),
-    [
-        ("2012-12-01 00:00:00+00", "2012-12-01"),
-        ("2019-11-18T00:00:00Z", "2019-11-18"),
-        ("18/11/2019", "2019-11-18"),
-        ("2019-02-30", None),
-        ("last year", None),
-        ("2019", None),
-    ],
-)
-def test_dates_are_days_or_nothing(text: str, day: str | None) -> None:
-    assert parse_date(text) == day
-
-
 @pytest.mark.parametrize(
     ("date", "passed", "changed", "dated", "modified"),
     [
@@ -222,7 +186,7 @@ def test_law_has_the_date_of_its_passing_and_not_that_of_its_last_change(
 
 
 def topics_of(document: SourceDocument) -> dict[str, list[str]]:
-    found = {field: said(document, predicate) for field, (_, predicate) in documents.TOPICS.items()}
+    found = {field: said(document, predicate) for field, (_, predicate) in drafts.TOPICS.items()}
     return {field: words for field, words in found.items() if words}
 
 

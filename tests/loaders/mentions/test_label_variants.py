@@ -100,6 +100,8 @@ def test_what_in_capitals_may_be_a_word(word: str, expected: bool) -> None:
     assert is_pronounceable([word]) is expected
 
 
-@pytest.mark.parametrize(("tag", "expected"), [("en-GB", "en"), ("PT", "pt"), ("mul", ""), (None, ""), ("zh_TW", "zh")])
+@pytest.mark.parametrize(
+    ("tag", "expected"), [("en-GB", "en"), ("PT", "pt"), ("mul", ""), (None, ""), ("zh_TW", "zh"), ("nb", "no")]
+)
 def test_languages_are_compared_by_their_primary_tag(tag: str | None, expected: str) -> None:
     assert primary_language(tag) == expected
