@@ -26,7 +26,9 @@ from kg.search.vector_cache import FILE
 from kg.settings import Settings
 from kg.vocabulary import sha256
 
-ROOT: Final = Path(__file__).parent.parent.parent
+DATA: Final = Path(os.environ.get("QUADCITE_SHARED", Path(__file__).parents[3] / "shared")) / "data"
+"""The folder of real data, next to the project."""
+_RETRIEVAL: Final = DATA / "retrieval"
 LANGUAGES: Final = ("en", "es", "de", "ru", "zh")
 MOST_ENGLISH: Final = 12_000
 
@@ -62,15 +64,13 @@ class Corpus:
             held = index.state()
             index.replace({graph: new for graph, new in graphs.items() if held.get(graph) != new.content_sha256})
             index.remove(held.keys() - graphs.keys())
-            print(f"{self.name}: {index.status().pending_vectors} of {index.status().units} passages to embed")
+            print(
+                f"{self.name}: {index.status().pending_vectors:,} vectors to add for {index.status().units:,} passages"
+            )
             index.wait()
             yield index
         finally:
             index.close()
-
-
-def _find_folder() -> Path:
-    return Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "data" / "retrieval"
 
 
 def find_languages() -> Corpus | None:
@@ -78,7 +78,7 @@ def find_languages() -> Corpus | None:
 
     The type of a passage is its language, or ``obliqa``.
     """
-    obliqa, xquad = _find_folder() / "obliqa", _find_folder() / "xquad"
+    obliqa, xquad = _RETRIEVAL / "obliqa", _RETRIEVAL / "xquad"
     if not obliqa.is_dir() or not xquad.is_dir():
         return None
     return Corpus("languages", lambda: _load_languages(obliqa, xquad), lambda: load_xquad_questions("en"), "obliqa")
@@ -88,7 +88,7 @@ def load_xquad_questions(language: str) -> Sequence[Question]:
     """Load the questions to the odd paragraphs, on which no offset was learned: the answer is an id of a paragraph."""
     return [
         Question(question["question"], frozenset((each["id"],)))
-        for each in _read_xquad(_find_folder() / "xquad", language)[1::2]
+        for each in _read_xquad(_RETRIEVAL / "xquad", language)[1::2]
         for question in each["questions"]
     ]
 
@@ -120,8 +120,7 @@ def _load_languages(obliqa: Path, xquad: Path) -> Mapping[str, GraphUnits]:
 
 def find_corpora() -> Sequence[Corpus]:
     """Find the corpora of English passages whose files are present."""
-    folder = _find_folder()
-    obliqa, climate = folder / "obliqa", folder / "climate_fever"
+    obliqa, climate = _RETRIEVAL / "obliqa", _RETRIEVAL / "climate_fever"
     known = (
         (obliqa, Corpus("obliqa", lambda: _load_regulations(obliqa), lambda: _load_obliqa_questions(obliqa))),
         (climate, Corpus("climate_fever", lambda: _load_sentences(climate), lambda: _load_claims(climate))),

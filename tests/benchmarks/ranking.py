@@ -47,14 +47,21 @@ class Answered:
 
 
 def run(arguments: Sequence[str]) -> Iterable[Comparison]:
-    """Compare the orders; the argument is the share of questions to take (2: every second one, the default)."""
-    stride = int(arguments[0]) if arguments else 2
+    """Compare the orders.
+
+    Arguments: the share of questions to take (2: every second one, the default), and names of corpora, to take these
+    alone: obliqa, climate_fever, languages.
+    """
+    stride = next((int(each) for each in arguments if each.isdecimal()), 2)
+    names = [each for each in arguments if not each.isdecimal()]
     corpora = find_corpora()
     if not corpora:
         print("ranking is not measured: the corpora are not there")
     for corpus in corpora:
-        yield from _compare(corpus, list(_ask(corpus, stride)))
-    yield from _compare_languages()
+        if not names or corpus.name in names:
+            yield from _compare(corpus, list(_ask(corpus, stride)))
+    if not names or "languages" in names:
+        yield from _compare_languages()
 
 
 def _compare(corpus: Corpus, questions: Sequence[Answered]) -> Iterable[Comparison]:

@@ -3,18 +3,19 @@
 Three unlike collections are asked their own questions, one to three keywords of an answer, the questions of others, and
 nonsense; each also in random parts of the collection, since the number of texts counts. Of XQuAD, whose articles are
 about everything, a question is also put to the half without its article. The coefficients are fitted to every second
-question; the others, and the chapters of this project, which were never used for fitting, are the check. XQuAD is asked
-in five languages: in the language of the texts, in English about texts in another one, and back.
+question; the others are the check, and so are the chapters of this project and the zoning code of a village, which were
+never used for fitting. XQuAD is asked in five languages: in the language of the texts, in English about texts in
+another one, and back.
 
-The reliability tables count positive and negative queries alike, whatever their numbers. Arguments: ``fit`` fits the
-coefficients again and prints them; a number is the share of ObliQA's questions to take (5: every fifth, the default).
+The reliability tables count positive and negative queries alike, whatever their numbers. Arguments: names of
+collections, to ask these alone (all together print the coefficients that fit, too); a number is the share of ObliQA's
+questions to take (5: every fifth, the default).
 """
 
 from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import re
 from collections import Counter, defaultdict
@@ -34,7 +35,7 @@ from kg.search.relevance import Coverage, drop_unrelated, estimate_answers, esti
 from kg.vocabulary import sha256
 from kg.words import STOP_WORDS
 from tests.benchmarks.comparison import Comparison
-from tests.benchmarks.corpora import ROOT, Corpus, Question, find_corpora
+from tests.benchmarks.corpora import DATA, LANGUAGES, Corpus, Question, find_corpora
 from tests.benchmarks.questions import FOLDERS, QUESTIONS, get_path, load_collection
 
 POOL: Final = 100
@@ -47,8 +48,8 @@ NONSENSE: Final = 200
 SIZES: Final = (10, 30, 100, 300, 1_000, 3_000)
 """Texts of the random parts of a collection."""
 SEED: Final = 7
-LANGUAGES: Final = ("en", "es", "de", "ru", "zh")
-HELD_OUT: Final = "chapters"
+HELD_OUT: Final = ("chapters", "village")
+"""Collections of `tests.benchmarks.questions` that are not fitted to."""
 _KEYWORDS: Final = 3
 _BINS: Final = 10
 _POSITIVE: Final = ("own", "keywords")
@@ -61,6 +62,8 @@ class Texts:
     name: str
     graphs: Mapping[str, GraphUnits]
     questions: Sequence[Question]
+    unanswered: Sequence[Question] = ()
+    """Questions of other subjects that were written for it."""
 
     @property
     def units(self) -> Sequence[IndexedUnit]:
@@ -100,43 +103,55 @@ class Observation:
     @property
     def is_fitted(self) -> bool:
         """Whether it may be used for fitting: pseudorandom halves of the questions of each collection."""
-        return not self.texts.startswith(HELD_OUT) and bool((self.number * 2_654_435_761 >> 9) & 1)
+        return self.texts.partition(" ")[0] not in HELD_OUT and bool((self.number * 2_654_435_761 >> 9) & 1)
 
 
 def run(arguments: Sequence[str]) -> Iterator[Comparison]:
     """Measure the collections that are present."""
     stride = next((int(each) for each in arguments if each.isdecimal()), 5)
     collections = list(_load_all(stride))
-    if len(collections) < len(LANGUAGES) + 3:
+    if len(collections) < len(LANGUAGES) + 2 + len(HELD_OUT):
         print("relevance is not measured: the collections are not there")
         return
-    observed = [each for texts in collections for each in _observe(texts, collections)]
-    if "fit" in arguments:
+    asked = [each for each in collections if each.name in arguments] or collections
+    observed = [each for texts in asked for each in _observe(texts, collections)]
+    if len(asked) == len(collections):
         for name, group in _group(observed).items():
             print(f"{name}: {fit([each for each in group if each.is_fitted])}")
-        return
+    yield from report(observed)
+
+
+def report(observed: Sequence[Observation]) -> Iterator[Comparison]:
+    """Check the estimates for queries that were not used for fitting."""
     checked = [each for each in observed if not each.is_fitted]
     for name in dict.fromkeys(each.texts for each in checked):
         yield from _check(name, [each for each in checked if each.texts == name])
-    for name in ("xquad_en", HELD_OUT):
+    for name in ("xquad_en", *HELD_OUT):
         yield from _measure_answers(name, [each for each in observed if each.texts == name and not each.is_part])
-    for texts in collections[:2]:
-        yield from _measure_cut(texts.name, [each for each in observed if each.texts == texts.name])
+    for name in ("obliqa", "climate_fever"):
+        yield from _measure_cut(name, [each for each in observed if each.texts == name])
 
 
 def _load_all(stride: int) -> Iterator[Texts]:
     for corpus in find_corpora():
         questions = corpus.load_questions()
         yield Texts(corpus.name, corpus.load_passages(), questions[:: stride if corpus.name == "obliqa" else 1])
-    folder = Path(os.environ.get("QUADCITE_SHARED", ROOT.parent / "shared")) / "data" / "retrieval" / "xquad"
+    folder = DATA / "retrieval" / "xquad"
     for language in LANGUAGES if folder.is_dir() else ():
         yield _load_xquad(folder / f"{language}.jsonl", language)
-    chapters = load_collection(HELD_OUT, FOLDERS[HELD_OUT], QUESTIONS)
+    for name in HELD_OUT:
+        if FOLDERS[name].is_dir():
+            yield _load_folder(name)
+
+
+def _load_folder(name: str) -> Texts:
+    collection = load_collection(name, FOLDERS[name], QUESTIONS)
     questions = [
-        Question(each.text, frozenset(one.iri for one in chapters.units if each.is_answered(get_path(one), one.text)))
-        for each in chapters.questions
+        Question(each.text, frozenset(one.iri for one in collection.units if each.is_answered(get_path(one), one.text)))
+        for each in collection.questions
     ]
-    yield Texts(HELD_OUT, _to_graph(HELD_OUT, chapters.units), questions)
+    unanswered = [Question(each.text, frozenset()) for each in collection.unanswered]
+    return Texts(name, _to_graph(name, collection.units), questions, unanswered)
 
 
 def _load_xquad(path: Path, language: str) -> Texts:
@@ -168,7 +183,7 @@ def _observe(texts: Texts, collections: Sequence[Texts]) -> Iterator[Observation
                 half = [each.iri for each in texts.units if _is_odd(each.iri) != _is_odd(relevant)]
                 ranking = index.rank(question.text, units=half, limit=POOL)
                 yield Observation(name, "article out", number, question.text, ranking)
-            elif kind != "nonsense" and number % 2 and texts.name != HELD_OUT:
+            elif kind != "nonsense" and number % 2 and texts.name not in HELD_OUT:
                 some = {
                     each.iri for each in chance.sample(list(texts.units), min(chance.choice(SIZES), len(texts.units)))
                 }
@@ -180,11 +195,11 @@ def _list_queries(texts: Texts, collections: Sequence[Texts]) -> Iterator[tuple[
     """List the queries to a collection with their kinds and numbers."""
     for number, question in enumerate(texts.questions):
         yield "own", question, number
-    if texts.language == "en" and texts.name != HELD_OUT:
+    if texts.language == "en" and texts.name not in HELD_OUT:
         for number, question in list(_make_keywords(texts))[:MOST]:
             yield "keywords", question, number
     for other in collections:
-        if other is texts or {"xquad_en", "climate_fever"} == {texts.name, other.name}:
+        if other is texts or other.name in HELD_OUT or {"xquad_en", "climate_fever"} == {texts.name, other.name}:
             continue  # XQuAD has articles on the climate
         if "xquad" in texts.name and "xquad" in other.name:
             if "en" in (texts.language, other.language):
@@ -197,6 +212,8 @@ def _list_queries(texts: Texts, collections: Sequence[Texts]) -> Iterator[tuple[
             for number, question in list(enumerate(other.questions))[:: max(1, len(other.questions) // MOST)]:
                 foreign = f" {other.language}" if other.language != texts.language else ""
                 yield f"other{foreign}", Question(question.text, frozenset()), number
+    for number, question in enumerate(texts.unanswered):
+        yield "unanswered", question, number
     for number, question in enumerate(_make_nonsense()):
         yield "nonsense", question, number
 
@@ -301,6 +318,8 @@ def _measure_answers(name: str, observed: Sequence[Observation]) -> Iterator[Com
 def _measure_cut(name: str, observed: Sequence[Observation]) -> Iterator[Comparison]:
     """Measure what is lost by not listing single hits that are far from the query."""
     own = [each for each in observed if each.kind == "own" and not each.is_part]
+    if not own:
+        return
     kept = [drop_unrelated(each.ranking.candidates, each.ranking.model) for each in own]
     whole = sum(_ndcg(each.relevant, each.ranking.candidates) for each in own) / len(own)
     lost = whole - sum(_ndcg(each.relevant, rest) for each, rest in zip(own, kept, strict=True)) / len(own)

@@ -31,22 +31,26 @@ class Quality:
 
     recall: float
     mrr: float
+    unanswered: float
+    """The share of queries without results."""
 
 
-def queries(path: Path = GOLDEN) -> list[Asked]:
-    """Return the queries of a file, in its order."""
+def queries(path: Path = GOLDEN, wording: str = "text") -> list[Asked]:
+    """Return the queries of a file, in its order. `wording` is the key of their texts."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))["query"]
-    return [Asked(each["text"], frozenset(each["expect"]), each.get("filters", {})) for each in tables]
+    return [Asked(each[wording], frozenset(each["expect"]), each.get("filters", {})) for each in tables]
 
 
 def measured(asked: Sequence[Asked], search: Callable[[Asked], Sequence[str]]) -> Quality:
     """Return how well `search`, which gives the keys of speeches best first, answers."""
     recall = reciprocal = 0.0
+    unanswered = 0
     for query in asked:
         found = list(search(query))[:DEPTH]
+        unanswered += not found
         recall += len(query.expect & set(found)) / len(query.expect)
         reciprocal += next((1 / rank for rank, key in enumerate(found, start=1) if key in query.expect), 0.0)
-    return Quality(recall / len(asked), reciprocal / len(asked))
+    return Quality(recall / len(asked), reciprocal / len(asked), unanswered / len(asked))
 
 
 def by_tool(kg: KnowledgeGraph, keys: Mapping[str, str]) -> Callable[[Asked], Sequence[str]]:
