@@ -61,6 +61,7 @@ class DataDirectory:
     format = Entry("format.json", "the version of the data directory", "content", version=1)
 
     derivations = Entry("derivations.sqlite", "the inputs and outputs of derivations", "state", "the next load", 1)
+    load_queue = Entry("loads.sqlite", "loads that clients submitted, and their reports", "state", "their clients", 1)
     left_out_files = Entry("files/left_out.json", "near-duplicates without a graph", "state", "the next load of files")
     backups = Entry("backups.jsonl", "the places of backups", "state")
 
@@ -84,6 +85,7 @@ class DataDirectory:
     rebuilt_store = Entry("store.rebuilt", "a complete store that takes the place of another", "transient")
     unjudged_logs = Entry("log-before-start-*", "logs of the engine, until it has recovered them", "transient")
 
+    damaged_load_queues = Entry("loads-damaged-*", "queues of loads that were damaged at a start", "kept")
     damaged_logs = Entry("damaged-log-*", "logs that were damaged at a start", "kept")
     damaged_stores = Entry("store-damaged-*", "stores that `kg doctor --repair` has replaced", "kept")
 

@@ -17,6 +17,7 @@ from kg.connectors.client import Connectors
 from kg.errors import GoneError, QueryLimitError, StoreError
 from kg.ingestion import FolderWatcher, Ingestion
 from kg.load_log import LoadLog
+from kg.load_queue import LoadQueue
 from kg.processes.child import never
 from kg.provenance.shipped import infer_graphs, write_shipped_graphs
 from kg.queries.pool import Answer, Cancellation, QueryPool
@@ -174,6 +175,8 @@ class KnowledgeGraph:
     """The state of the files that are loaded while they change."""
     loads: LoadLog = field(default_factory=LoadLog, repr=False)
     """The loads of this process."""
+    queue: LoadQueue | None = field(default=None, repr=False)
+    """The loads that clients submitted; set by a server, which runs them."""
     watcher: FolderWatcher | None = field(default=None, repr=False)
     """Watches folders. Closed with the graph."""
     memory: Memory = field(default_factory=Memory, repr=False)

@@ -286,6 +286,10 @@ class Settings(BaseSettings):
         300, ge=0, le=10_000, description="Time for which a file rests before it is loaded, in milliseconds."
     )
 
+    schedules: Path | None = Field(
+        None, description="TOML file of sources that the server loads again by schedule (`kg serve --refresh`)."
+    )
+
     @property
     def directory(self) -> DataDirectory:
         """The paths in the data directory."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from kg import __version__, interruption
-from kg.cli import audit, backups, clients, derivations, docs, models, output, quarantine, summaries, validate
+from kg.cli import audit, backups, clients, derivations, docs, loads, models, output, quarantine, summaries, validate
 from kg.cli.connection import connect, resolve_for_server
 from kg.cli.output import AsJson, DataDir
 from kg.errors import IndexUnavailableError
@@ -42,6 +42,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(loads.app, name="loads")
 app.add_typer(models.app, name="models")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(summaries.app, name="summaries")
@@ -127,6 +128,10 @@ def load(
             "--replace-newer", help="Replace stored records that are newer, by revision or date. Default: skip them."
         ),
     ] = False,
+    queue: Annotated[
+        bool,
+        typer.Option("--queue", help="Add the load to the queue of the server, and print its number."),
+    ] = False,
     as_json: AsJson = False,
     **options: str | None,
 ) -> None:
@@ -139,6 +144,14 @@ def load(
         given = {name: value for name, value in options.items() if value is not None}
         if "mapping" in given and not graph.local:
             given["mapping"] = resolve_for_server(given["mapping"])
+        if queue:
+            queued = {name: asked[name] for name in ("source", "prune")}
+            [load] = graph.call("submit_load", queued | {"locations": places, "options": given})["loads"]
+            if as_json:
+                output.put_json(load)
+            else:
+                loads.show(load)
+            return
         done = graph.call("load", asked | {"options": given}, advance)
         if not graph.local:  # the log lines of the load went to the log of the server
             for message in [*done["layouts"], *list_first(done["warnings"], SHOWN_WARNINGS, "warnings")]:
@@ -598,6 +611,10 @@ def serve(
             help=f"Tools for stdio: {list_or([*NAMES])}.",
         ),
     ] = "core",
+    refresh: Annotated[
+        Path | None,
+        typer.Option("--refresh", metavar="FILE", help="TOML file of sources to load again by schedule."),
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Serve the graph over MCP (/mcp) and SPARQL (/sparql). State for monitoring is at /health."""
@@ -607,6 +624,8 @@ def serve(
     gc.freeze()
     gc.enable()
     chosen = settings_for(data_dir)
+    if refresh is not None:
+        chosen = chosen.model_copy(update={"schedules": refresh})
     if not chosen.directory.format.is_file():
         output.say(
             f"kg: No knowledge graph in {chosen.data_dir}. Serving an empty one. "

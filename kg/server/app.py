@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -27,6 +27,7 @@ from kg import __version__, interruption
 from kg.errors import QuadciteError, StoreError
 from kg.files import is_unwritable
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
+from kg.load_schedule import Schedule, read_schedules
 from kg.loading import exclusive_load
 from kg.processes.garbage_collection import exempt_present_objects
 from kg.processes.leases import Leases
@@ -56,6 +57,7 @@ from kg.server.pages import workbench
 from kg.server.pages.site import Site, problem_page
 from kg.server.problem_details import build_handlers
 from kg.server.query_execution import get_client_name
+from kg.server.queued_loads import running_loads
 from kg.server.request_bodies import Bodies, BodyAdmission
 from kg.server.resources import PAGES
 from kg.server.sessions import Sessions
@@ -63,6 +65,7 @@ from kg.settings import Settings
 from kg.shacl.process import PLACES
 from kg.store.lock import find_address
 from kg.tools.mounts import MOUNTS, find_mount
+from kg.tools.operations.loads import check_source
 from kg.tools.schema.schema_measurement import measuring
 from kg.tools.shacl.background_validation import DatasetChecks
 from kg.tools.sparql.local_services import expand_services
@@ -109,17 +112,24 @@ def create_app(
     pool: QueryPool | None = None,
     accounts: Accounts | None = None,
     connections: type[LimitedProtocol] = LimitedProtocol,
+    schedules: Sequence[Schedule] = (),
 ) -> Starlette:
     """Build the application over an open graph: MCP, SPARQL, tools, pages, health.
 
-    `pool` is that of `build_endpoint`; `connections` is the protocol of the server's connections. While it runs,
+    `pool` is that of `build_endpoint`; `connections` is the protocol of the server's connections, and `schedules` are the loads that it repeats. While it runs,
     differences between the store and the index are repaired in the background. `HostGuard` refuses requests for another
     host and those of foreign web pages; then `Authentication` identifies the sender by `accounts`.
     """
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        with repairing_index(kg), checks.watching(), measuring(kg), kg.connectors.watching():
+        with (
+            repairing_index(kg),
+            checks.watching(),
+            measuring(kg),
+            kg.connectors.watching(),
+            running_loads(kg, schedules),
+        ):
             yield
 
     accounts = accounts or Accounts()
@@ -254,6 +264,7 @@ def serve(
     interruption.sweep_temporary_folders()
     stdio = transport == "stdio"
     path = find_mount(mount)
+    schedules = [] if settings.schedules is None else read_schedules(settings.schedules, check_source)
     if stdio and (held_at := find_address(data_dir)) is not None:
         _build_proxy(held_at, path).run(transport="stdio", show_banner=False)
         return
@@ -277,7 +288,7 @@ def serve(
             kg.announce(address)  # clients may read the token from here on
             connections = LimitedProtocol.limited_by(settings)
             config = uvicorn.Config(
-                create_app(kg, raw, Accounts(token), connections),
+                create_app(kg, raw, Accounts(token), connections, schedules),
                 log_config=build_logging(settings),
                 access_log=settings.access_log,
                 http=connections,

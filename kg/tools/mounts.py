@@ -16,6 +16,7 @@ DOCUMENTS: Final = "documents"
 WIKIDATA: Final = "wikidata"
 SPARQL: Final = "sparql"
 RESEARCH: Final = "research"
+OPERATIONS: Final = "operations"
 """The tags of tools."""
 
 
@@ -81,6 +82,12 @@ MOUNTS: Final[Mapping[str, Mount]] = {
         "writing SPARQL, validation",
         "`describe_schema` shows classes and properties, `find_terms` their IRIs and those of places, codes and "
         "concepts, `sparql_examples` tested queries, `sparql` runs one. `validate` checks data with SHACL.",
+    ),
+    "/mcp/operations": Mount(
+        frozenset({OPERATIONS}),
+        "",
+        "`submit_load` adds a load to the queue of the server, `load_status` shows its progress, `cancel_load` stops "
+        "it. `health` and `status` show the state of the server.",
     ),
     "/mcp/all": Mount(
         None,

@@ -24,7 +24,18 @@ from kg.tools.concepts import mentions, neighbors
 from kg.tools.documents import entities, hybrid
 from kg.tools.documents import ingest as files
 from kg.tools.documents import status as ingestion
-from kg.tools.mounts import CLIMATE, CORE, DOCUMENTS, PARLIAMENT, RESEARCH, SPARQL, WIKIDATA, ZONING
+from kg.tools.mounts import (
+    CLIMATE,
+    CORE,
+    DOCUMENTS,
+    OPERATIONS,
+    PARLIAMENT,
+    RESEARCH,
+    SPARQL,
+    WIKIDATA,
+    ZONING,
+)
+from kg.tools.operations import loads
 from kg.tools.parliament import ingest, speakers, speeches, votes
 from kg.tools.parliament import search as speech_search
 from kg.tools.schema import describe_schema as schema_levels
@@ -139,7 +150,10 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(entities.explain_entity, "Explain an entity", frozenset({DOCUMENTS})),
     _ingester(files.ingest_docs, "Ingest files", frozenset({DOCUMENTS})),
     _ingester(files.extract_and_link, "Find entities", frozenset({DOCUMENTS}), writes=(ALL,)),
-    Tool(ingestion.status, "State of the files", frozenset({DOCUMENTS})),
+    Tool(ingestion.status, "State of the files", frozenset({DOCUMENTS, OPERATIONS})),
+    Tool(loads.submit_load, "Submit a load", frozenset({OPERATIONS}), scope="admin", kind="light", writes=(ALL,)),
+    Tool(loads.load_status, "State of loads", frozenset({OPERATIONS}), kind="long"),
+    Tool(loads.cancel_load, "Cancel a load", frozenset({OPERATIONS}), scope="admin", kind="light"),
     Tool(list_resources, "Contents", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS, SPARQL})),
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE, SPARQL})),
     Tool(find_terms.find_terms, "Find terms", frozenset({SPARQL})),
@@ -159,7 +173,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
         asks_connectors=True,
         writes=RECORDS,
     ),
-    Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT, DOCUMENTS, SPARQL}), kind="light"),
+    Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT, DOCUMENTS, SPARQL, OPERATIONS}), kind="light"),
     Tool(research.search, "Search", frozenset({RESEARCH}), single=True),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH}), single=True, max_tokens=RESEARCH_TOKENS),
 )

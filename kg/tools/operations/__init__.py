@@ -1,0 +1,1 @@
+"""The tools of those who run a server: loads."""

@@ -1,0 +1,65 @@
+"""Loads are submitted, followed and cancelled by tools, as a server runs them."""
+
+from __future__ import annotations
+
+import pytest
+
+from kg.errors import InvalidInputError, NotFoundError, StoreError
+from kg.knowledge_graph import PROGRESS, KnowledgeGraph
+from kg.server.queued_loads import running_loads
+from kg.tools.operations.loads import cancel_load, load_status, submit_load
+from tests.cli.running import CLIMATE
+
+
+def test_submitted_load_runs_and_its_counts_are_reported(receiving: KnowledgeGraph) -> None:
+    seen: list[str] = []
+    token = PROGRESS.set(lambda done, total, doing: seen.append(doing))
+    try:
+        with running_loads(receiving, ()):
+            [load] = submit_load(receiving, "climate", [str(CLIMATE)]).loads
+            assert (load.number, load.state, load.source) == (1, "queued", "climate")
+            while load.state in ("queued", "running"):
+                [load] = load_status(receiving, number=1, wait_s=20).loads
+    finally:
+        PROGRESS.reset(token)
+    assert load.state == "done", load.error
+    assert load.counts is not None
+    assert (load.counts["loaded"] > 0, load.counts["rejected"]) == (True, 0)
+    assert seen
+
+
+def test_load_of_a_missing_file_fails_with_the_reason(receiving: KnowledgeGraph) -> None:
+    with running_loads(receiving, ()):
+        submit_load(receiving, "climate", ["/no/such/file.csv"])
+        [load] = load_status(receiving, number=1, wait_s=20).loads
+    assert load.state == "failed"
+    assert load.error is not None
+    assert "/no/such/file.csv" in load.error
+
+
+def test_loads_come_in_pages(receiving: KnowledgeGraph) -> None:
+    with running_loads(receiving, ()):
+        for _ in range(3):
+            submit_load(receiving, "climate", ["/no/such/file.csv"])
+        first = load_status(receiving, limit=2)
+        assert first.next_offset == 2
+        rest = load_status(receiving, limit=2, offset=2)
+    assert [each.number for each in (*first.loads, *rest.loads)] == [3, 2, 1]
+    assert rest.next_offset is None
+
+
+@pytest.mark.parametrize(("source", "options"), [("film", {}), ("files", {"chamber": "x"})])
+def test_unknown_source_or_option_is_not_queued(
+    receiving: KnowledgeGraph, source: str, options: dict[str, str]
+) -> None:
+    with running_loads(receiving, ()):
+        with pytest.raises(InvalidInputError):
+            submit_load(receiving, source, ["x"], options=options)
+        assert load_status(receiving).loads == []
+        with pytest.raises(NotFoundError):
+            cancel_load(receiving, 1)
+
+
+def test_without_a_server_there_is_no_queue(receiving: KnowledgeGraph) -> None:
+    with pytest.raises(StoreError):
+        load_status(receiving)
