@@ -135,14 +135,22 @@ class LoadQueue:
         options: Mapping[str, str] | None = None,
         label: str = "",
     ) -> QueuedLoad:
-        """Add a load to the end of the queue.
+        """Add a load to the end of the queue, unless the same one waits there: then that is returned.
 
         Raises InvalidInputError without a location, ClientBusyError if this client has `QUEUED_PER_CLIENT` loads that
         wait, and QueryBusyError if all have `QUEUED`.
         """
         if not locations:
             raise InvalidInputError("A load needs at least one location.")
+        asked = [source, json.dumps([*locations]), prune, json.dumps({**(options or {})}, sort_keys=True)]
         with self._lock:
+            same = self._database.execute(
+                "SELECT number FROM loads WHERE state = 'queued' AND label = ? AND source = ? AND locations = ?"
+                " AND prune = ? AND options = ?",
+                [label, *asked],
+            ).fetchone()
+            if same is not None:
+                return self._load(same[0])
             [[waiting, own]] = self._database.execute(
                 "SELECT COUNT(*), COALESCE(SUM(client = ?), 0) FROM loads WHERE state = 'queued'", [client]
             )
@@ -153,7 +161,7 @@ class LoadQueue:
             number = self._database.execute(
                 "INSERT INTO loads (source, locations, prune, options, client, label, state, starts, submitted)"
                 " VALUES (?, ?, ?, ?, ?, ?, 'queued', 0, ?)",
-                [source, json.dumps([*locations]), prune, json.dumps({**(options or {})}), client, label, _now()],
+                [*asked, client, label, _now()],
             ).lastrowid
             self._changed.notify_all()
             return self._load(number)

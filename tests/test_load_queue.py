@@ -72,7 +72,7 @@ def test_failed_load_has_its_error_and_the_next_one_runs(tmp_path: Path, source:
 
 def test_running_load_shows_its_progress_and_is_cancelled(tmp_path: Path) -> None:
     queue, work = LoadQueue(tmp_path), Work()
-    held, waiting = (queue.submit("held", ["x"], client="ann").number for _ in range(2))
+    held, waiting = (queue.submit("held", [each], client="ann").number for each in "xy")
     with queue.working(work):
         assert work.began.wait(WAIT_S)
         load = queue.get(held)
@@ -117,11 +117,22 @@ def test_load_of_a_killed_server_runs_again_unless_it_killed_several(tmp_path: P
 
 def test_client_has_a_limit_that_is_not_that_of_others(tmp_path: Path) -> None:
     queue = LoadQueue(tmp_path)
-    for _ in range(QUEUED_PER_CLIENT):
-        queue.submit("files", ["x"], client="ann")
+    for number in range(QUEUED_PER_CLIENT):
+        queue.submit("files", [str(number)], client="ann")
     with pytest.raises(ClientBusyError):
         queue.submit("files", ["x"], client="ann")
     assert queue.submit("files", ["x"], client="ben").state == "queued"
+
+
+def test_load_that_waits_is_queued_once(tmp_path: Path) -> None:
+    queue = LoadQueue(tmp_path)
+    options = {"collection": "n", "tags": "a"}
+    first = queue.submit("files", ["x"], client="ann", options=options)
+    assert queue.submit("files", ["x"], client="ben", options=dict(reversed(options.items()))) == first
+    others = [queue.submit("files", ["x"], client="ann", prune=True), queue.submit("files", ["y"], client="ann")]
+    assert [each.number for each in others] == [2, 3]
+    queue.cancel(1)
+    assert queue.submit("files", ["x"], client="ann", options=options).number == 4
 
 
 def test_unknown_load_and_load_of_nothing_are_errors(tmp_path: Path) -> None:
@@ -158,7 +169,7 @@ def test_damaged_queue_is_kept_and_another_begins(tmp_path: Path, damage: Callab
 
 def test_schedule_finds_its_last_load(tmp_path: Path) -> None:
     queue = LoadQueue(tmp_path)
-    queue.submit("files", ["x"], client="schedule", label="notes", options={"collection": "n"})
+    queue.submit("files", ["x"], client="schedule", label="notes")
     last = queue.submit("files", ["y"], client="schedule", label="notes", options=json.loads('{"collection": "n"}'))
     queue.submit("files", ["z"], client="ann")
     assert (queue.find_last("notes"), queue.find_last("others")) == (last, None)

@@ -151,7 +151,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
     _ingester(files.ingest_docs, "Ingest files", frozenset({DOCUMENTS})),
     _ingester(files.extract_and_link, "Find entities", frozenset({DOCUMENTS}), writes=(ALL,)),
     Tool(ingestion.status, "State of the files", frozenset({DOCUMENTS, OPERATIONS})),
-    Tool(loads.submit_load, "Submit a load", frozenset({OPERATIONS}), scope="admin", kind="light", writes=(ALL,)),
+    Tool(loads.submit_load, "Submit a load", frozenset({OPERATIONS}), scope="admin", kind="light"),
     Tool(loads.load_status, "State of loads", frozenset({OPERATIONS}), kind="long"),
     Tool(loads.cancel_load, "Cancel a load", frozenset({OPERATIONS}), scope="admin", kind="light"),
     Tool(list_resources, "Contents", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS, SPARQL})),

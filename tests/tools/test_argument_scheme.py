@@ -52,6 +52,9 @@ ARGUMENTS: Final = {
     "raw_content": "string", "parent_id": "string", "order": "integer", "permissions": "array", "standards": "array",
     "definitions": "array", "summary": "string", "inputs_sha256": "string", "paths": "array", "tags": "array",
     "skip_if_seen": "boolean",
+    # loads
+    "source": "string", "locations": "array", "prune": "boolean", "options": "object", "number": "integer",
+    "wait_s": "integer",
 }  # fmt: skip
 """The arguments of all tools, with their types in JSON. A name has one meaning in all tools."""
 

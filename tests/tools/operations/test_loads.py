@@ -39,8 +39,8 @@ def test_load_of_a_missing_file_fails_with_the_reason(receiving: KnowledgeGraph)
 
 def test_loads_come_in_pages(receiving: KnowledgeGraph) -> None:
     with running_loads(receiving, ()):
-        for _ in range(3):
-            submit_load(receiving, "climate", ["/no/such/file.csv"])
+        for number in range(3):
+            submit_load(receiving, "climate", [f"/no/such/{number}.csv"])
         first = load_status(receiving, limit=2)
         assert first.next_offset == 2
         rest = load_status(receiving, limit=2, offset=2)
