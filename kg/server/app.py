@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -116,9 +116,10 @@ def create_app(
 ) -> Starlette:
     """Build the application over an open graph: MCP, SPARQL, tools, pages, health.
 
-    `pool` is that of `build_endpoint`; `connections` is the protocol of the server's connections, and `schedules` are the loads that it repeats. While it runs,
-    differences between the store and the index are repaired in the background. `HostGuard` refuses requests for another
-    host and those of foreign web pages; then `Authentication` identifies the sender by `accounts`.
+    `pool` is that of `build_endpoint`; `connections` is the protocol of the server's connections, and `schedules` are
+    the loads that it repeats. While it runs, differences between the store and the index are repaired in the
+    background. `HostGuard` refuses requests for another host and those of foreign web pages; then `Authentication`
+    identifies the sender by `accounts`.
     """
 
     @contextlib.asynccontextmanager
