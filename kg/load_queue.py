@@ -196,7 +196,7 @@ class LoadQueue:
             return self._load(number)
 
     def cancel(self, number: int) -> QueuedLoad:
-        """Cancel a load that waits or runs; what it has committed remains. An ended one stays as it is.
+        """Cancel a load that waits or runs; committed records remain. An ended one stays as it is.
 
         Raises NotFoundError for an unknown number.
         """
@@ -286,7 +286,7 @@ class LoadQueue:
                 self._end(number, "done", report=json.dumps(report))
             elif running.is_withdrawn:
                 self._end(number, "cancelled", error=error)
-            elif self._is_stopped:  # the stop is no start that failed
+            elif self._is_stopped:  # the server stopped, the load did not fail
                 self._database.execute(
                     "UPDATE loads SET state = 'queued', starts = starts - 1 WHERE number = ?", [number]
                 )

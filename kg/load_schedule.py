@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 MOST: Final = 200
 """Maximum schedules of a file."""
 LOOK_S: Final = 15.0
-"""Seconds between two looks at what is due."""
+"""Seconds between two searches for due loads."""
 _UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _EVERY: Final = re.compile(r"([1-9][0-9]{0,3})([mhdw])")
 
@@ -72,7 +72,7 @@ def read_schedules(file: Path, check: Callable[[str, dict[str, str]], tuple[str,
     except OSError as error:
         raise InvalidInputError(f"{file}: {error.strerror or error}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{file}: It is no TOML: {error}.") from None
+        raise InvalidInputError(f"{file}: It is not valid TOML: {error}.") from None
     if len(tables) > MOST:
         raise InvalidInputError(f"{file}: It has {len(tables)} schedules. {MOST} are possible.")
     for name, table in tables.items():

@@ -72,7 +72,7 @@ def follow(number: Number, data_dir: DataDir = None, as_json: AsJson = False) ->
 @app.command("cancel")
 @output.reported
 def cancel(number: Number, data_dir: DataDir = None, as_json: AsJson = False) -> None:
-    """Cancel a load that waits or runs. What it has stored remains."""
+    """Cancel a load that waits or runs. Stored records remain."""
     with connect(data_dir) as graph:
         [load] = graph.call("cancel_load", {"number": number})["loads"]
     if as_json:

@@ -25,7 +25,7 @@ def running_loads(kg: KnowledgeGraph, schedules: Sequence[Schedule]) -> Iterator
     def run(load: QueuedLoad, progress: Progress, cancellation: Cancellation) -> dict[str, Any]:
         def report(done: int, total: int | None, doing: str) -> None:
             if cancellation.cancelled:
-                raise QueryLimitError("The load was cancelled. What it has committed remains.")
+                raise QueryLimitError("The load was cancelled. The committed records remain.")
             progress(done, total, doing)
 
         tokens = PROGRESS.set(report), CANCELLATION.set(cancellation)

@@ -122,7 +122,7 @@ def load_status(
 
 
 def cancel_load(kg: KnowledgeGraph, number: LoadNumber) -> Loads:
-    """Cancel a load that waits or runs. What it has stored remains; a later load of the same files completes it.
+    """Cancel a load that waits or runs. Stored records remain; a later load of the same files completes it.
 
     Use for a load that was submitted by mistake. Needs the scope admin. Returns the load, whose state is cancelled once
     it has stopped.
