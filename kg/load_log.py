@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from kg.observability import observe_load
 from kg.search.index_sync import Progress
 
 _KEPT: Final = 50
@@ -60,7 +61,8 @@ class LoadLog:
             self._change(number, report=content)
 
         try:
-            yield progress, report
+            with observe_load(source):
+                yield progress, report
         except BaseException as error:
             self._change(number, error=str(error) or type(error).__name__)
             raise

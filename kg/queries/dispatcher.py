@@ -25,6 +25,7 @@ from queue import SimpleQueue
 from typing import Any, Final, Literal, cast
 
 from kg.errors import QueryBusyError, QueryLimitError, QueryMemoryError
+from kg.observability import count_query, count_query_stop, count_query_wait
 from kg.processes.admission import SLICE_S, Admission, Lane, Place
 from kg.processes.child import Child, ChildGoneError, command
 from kg.processes.leases import Leases
@@ -310,7 +311,9 @@ class Dispatcher:
                 ticket.worker = None
                 self._chores.put(lambda: self._end_killed(worker))
                 return
-            self._charge(ticket, time.monotonic())
+            now = time.monotonic()
+            count_query(now - ticket.started)
+            self._charge(ticket, now)
             self._leave(ticket, ended=True)
             # Only a privileged process may raise the priority again.
             self._keep(worker, ticket, retire=retire or (ticket.lane == "long" and not _set_niceness(worker, 0)))
@@ -358,6 +361,8 @@ class Dispatcher:
             return None
         error = worker_errors.build_stop_error(reason, code, ticket.timeout_s, self.settings)
         killed = isinstance(error, worker_errors.KilledError)
+        if reason is None:
+            count_query_stop("memory" if isinstance(error, QueryMemoryError) else "failed")
         ticket.attempts += 1
         attempts = 0 if sent and not killed else 2 if sent and not at_once else _ATTEMPTS
         if reason is None and not ticket.begun and ticket.attempts < attempts:
@@ -485,6 +490,7 @@ class Dispatcher:
             ticket.running = True
             now = time.monotonic()
             ticket.waited_s += now - ticket.enqueued
+            count_query_wait(now - ticket.enqueued)
             self._held.extend(ticket, now + max(_PREPARING_S, ticket.timeout_s))
             if self._idle:
                 ticket.worker = self._pop_idle(ticket)
@@ -536,6 +542,7 @@ class Dispatcher:
     def _stop(self, ticket: Ticket, reason: Reason) -> None:
         if ticket.reason in (None, "displaced"):
             ticket.reason = reason
+        count_query_stop(reason)
         if not ticket.running:
             self._admission.withdraw(ticket)
             self._held.release(ticket)

@@ -22,6 +22,7 @@ from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 from pyoxigraph import NamedNode, QueryResultsFormat, RdfFormat, Triple, parse, parse_query_results
 
 from kg.errors import InvalidInputError, QueryMemoryError
+from kg.observability import count_query_stop, span
 from kg.processes.child import ChildGoneError, never
 from kg.queries import text_check, worker_errors
 from kg.queries.dispatcher import Dispatcher, RunningQuery, Ticket, Worker
@@ -170,6 +171,8 @@ class Conversation:
             if kind == b"E":
                 self.truncated = content["truncated"]
                 return None
+            if content["kind"] == "memory":
+                count_query_stop("memory")
             build = partial(worker_errors.build_reported_error, content, ticket.query, self._dispatcher.settings)
             error: Exception = build() if len(ticket.query) < CHEAP_CHARS else (yield Call(build))
             raise error
@@ -318,7 +321,8 @@ class QueryPool:
         on_cancel = never if cancellation is None else cancellation.on_cancel
         forget = on_cancel(partial(self.dispatcher.stop, ticket, "cancelled"))
         try:
-            pieces = self._begin(conversation, ticket)
+            with span("query", {"quadcite.query.sha256": ticket.sha256}):
+                pieces = self._begin(conversation, ticket)
         finally:
             conversation.close()
             forget()

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kg.errors import IndexUnavailableError, QueryLimitError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.observability import observe_search
 from kg.retrieval.reader import Reader, start
 from kg.retrieval.word_ranking import rank_by_store
 from kg.search.protocol import Candidate, Codes, Conditions, Mode, Ranking, SearchIndex
@@ -60,7 +61,10 @@ class Asked:
             begun = self._begun.pop(_key_of(limit, codes, counted), None)
             if begun is not None:
                 return begun.result()
-        return search.rank(self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **asked)
+        with observe_search(mode):
+            return search.rank(
+                self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **asked
+            )
 
     def begin(self, search: SearchIndex, *, limit: int, codes: Conditions, counted: int) -> None:
         """Begin a ranking in a thread, which ends within the time limit of a search. `rank` waits for its result."""

@@ -57,16 +57,20 @@ class EndpointLimiters:
     """The limiter of each kind of work of an endpoint: calls at a time, of one client, and those of one that wait."""
 
     def __init__(self) -> None:
-        self.reading: Final = FairLimiter(4, 2, 32)
+        self.reading: Final = FairLimiter(4, 2, 32, kind="reading")
         """Parsing of long query texts."""
-        self.expanding: Final = FairLimiter(8, 4, 32)
+        self.expanding: Final = FairLimiter(8, 4, 32, kind="expanding")
         """Expansion of SERVICE clauses."""
-        self.parsing: Final = FairLimiter(2, 2, 32, patience_s=_WRITE_PATIENCE_S)
+        self.parsing: Final = FairLimiter(2, 2, 32, patience_s=_WRITE_PATIENCE_S, kind="parsing")
         """Large RDF documents, which are parsed, compared and written by processes."""
-        self.writing: Final = FairLimiter(4, 3, 32, patience_s=_WRITE_PATIENCE_S)
+        self.writing: Final = FairLimiter(4, 3, 32, patience_s=_WRITE_PATIENCE_S, kind="writing")
         """Other writes of graphs."""
-        self.updating: Final = FairLimiter(1, 1, 32, patience_s=_WRITE_PATIENCE_S)
+        self.updating: Final = FairLimiter(1, 1, 32, patience_s=_WRITE_PATIENCE_S, kind="updating")
         """Updates: the store runs one at a time."""
+
+    def list_all(self) -> list[FairLimiter]:
+        """List all of them."""
+        return [self.reading, self.expanding, self.parsing, self.writing, self.updating]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ import anyio.to_thread
 from anyio import CapacityLimiter
 
 from kg.errors import ClientBusyError, QueryBusyError, QueryTimeoutError
+from kg.observability import count_call_wait
 from kg.processes.admission import FairQueue
 from kg.server.loop_leases import LoopLeases
 from kg.settings import Settings
@@ -32,7 +33,8 @@ def compute_call_s(settings: Settings) -> float:
 class FairLimiter:
     """Runs `at_once` calls at a time, `per_client` of one client; `waiting` more of that client may wait.
 
-    A call waits for `patience_s`, and has its place for `seconds`. `running` are the calls that have one.
+    A call waits for `patience_s`, and has its place for `seconds`. `running` are the calls that have one. `kind` names
+    the calls in metrics.
     """
 
     def __init__(
@@ -43,12 +45,19 @@ class FairLimiter:
         *,
         seconds: float = CALL_S,
         patience_s: float | None = None,
+        kind: str = "other",
     ) -> None:
+        self.kind: Final = kind
         self.running: Final[LoopLeases[object]] = LoopLeases()
         self._seconds, self._patience_s = seconds, patience_s
         self._queue: FairQueue[anyio.Event] = FairQueue(
             "requests", places=at_once, per_client=per_client, client_queue=waiting
         )
+
+    @property
+    def waiting(self) -> int:
+        """The number of calls that wait for a place."""
+        return len(self._queue)
 
     async def run(
         self,
@@ -92,6 +101,7 @@ class FairLimiter:
         turn = anyio.Event()
         self._queue.wait(client, turn)
         patience_s = PATIENCE_S if self._patience_s is None else self._patience_s
+        began = time.perf_counter()
         try:
             with anyio.move_on_after(patience_s):
                 await turn.wait()
@@ -108,6 +118,8 @@ class FairLimiter:
             if not self._queue.withdraw(client, turn):  # its turn has come meanwhile
                 self._release(client)
             raise
+        finally:
+            count_call_wait(self.kind, time.perf_counter() - began)
 
     def _release(self, client: str) -> None:
         self._queue.release(client)

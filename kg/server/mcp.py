@@ -77,10 +77,10 @@ class ToolThreads:
         self._kg: Final = kg
         tools = partial(FairLimiter, seconds=call_s, patience_s=_WAITING_S)
         self.kinds: Final[Mapping[Kind, FairLimiter]] = {
-            "own": tools(*TOOL_CALLS),
-            "light": tools(8, 6, 256),  # kept apart so that they answer at once
-            "raw": FairLimiter(48, 16, 32, seconds=call_s),
-            "long": FairLimiter(8, 6, 32, seconds=LONG_S, patience_s=LONG_S),
+            "own": tools(*TOOL_CALLS, kind="own"),
+            "light": tools(8, 6, 256, kind="light"),  # kept apart so that they answer at once
+            "raw": FairLimiter(48, 16, 32, seconds=call_s, kind="raw"),
+            "long": FairLimiter(8, 6, 32, seconds=LONG_S, patience_s=LONG_S, kind="long"),
         }
         self._going: Final[dict[Hashable, asyncio.Task[Any]]] = {}
         """Calls that go on without their clients, and those whose outcome nobody has got."""

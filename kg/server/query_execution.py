@@ -33,6 +33,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from kg.errors import QuadciteError
+from kg.observability import span
 from kg.processes.child import ChildGoneError
 from kg.queries.dispatcher import Dispatcher, Ticket
 from kg.queries.pool import Call, Conversation, Options, Readable, Step, Steps, Turn, can_send_at_once
@@ -74,7 +75,8 @@ async def execute(
     ticket = check() if is_cheap_to_check(query) else await endpoint.limiters.reading.run(client, check)
     talk = _LoopDriver(endpoint.pool.dispatcher, ticket, request.receive)
     try:
-        held = await talk.begin()
+        with span("query", {"quadcite.query.sha256": ticket.sha256}):
+            held = await talk.begin()
     except BaseException:
         talk.end()
         raise

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from kg.errors import QueryBusyError, QueryTimeoutError
+from kg.observability import observe_validation
 from kg.processes.admission import FairQueue
 from kg.processes.child import Limits, OnCancel, never, run_task
 from kg.processes.leases import Leases
@@ -123,16 +124,19 @@ def validate_isolated(
         "most": job.most,
     }
     try:
-        with run_task(
-            "validation",
-            data + shapes,
-            settings,
-            limits,
-            what="the validation",
-            folder=folder,
-            module=module,
-            on_cancel=on_cancel,
-        ) as made:
+        with (
+            observe_validation(),
+            run_task(
+                "validation",
+                data + shapes,
+                settings,
+                limits,
+                what="the validation",
+                folder=folder,
+                module=module,
+                on_cancel=on_cancel,
+            ) as made,
+        ):
             verdict = json.loads((made / child.VERDICT).read_bytes())
             # The folder is deleted; the open file remains until it is closed.
             report = ReportFile(made / child.REPORT)

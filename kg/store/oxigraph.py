@@ -602,8 +602,10 @@ class OxigraphStore:
 
     def _finish(self, prepared: PreparedCommit, write: Callable[[PreparedCommit], None]) -> Commit:
         # No reference to the engine here: `write` may have to close it.
+        from kg.observability import observe_commit  # here: the import is slow, and most processes write nothing
+
         try:
-            with self._snapshots.changing():
+            with observe_commit(), self._snapshots.changing():
                 write(prepared)
                 self._changes.follow(prepared)
                 self._head = prepared.head
