@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from kg.access.actors import EVERYONE, Actor
+from kg.access.audit import AuditLog
+from kg.access.limits import bound_rows
 from kg.connectors.client import Connectors
 from kg.errors import GoneError, QueryLimitError, StoreError
 from kg.ingestion import FolderWatcher, Ingestion
@@ -167,6 +169,8 @@ class KnowledgeGraph:
     """The remote MCP servers of the settings."""
     confined: Confined | None = field(default=None, repr=False)
     """Runs work of the loaders in another process (`loaders.dispatch.call`); None: it runs in this one."""
+    audit: AuditLog | None = None
+    """The audit log of the data directory, unless the settings turn it off."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
     """Publishes the URL of this process to processes that find the data directory locked."""
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
@@ -213,7 +217,10 @@ class KnowledgeGraph:
             raise
         own = settings.model_copy(update={"data_dir": data_dir})
         reranker = open_reranker(own, search.rerank)
-        return cls(own, store, search, pool, reranker=reranker, connectors=connectors, announce=store.announce)
+        audit = AuditLog.from_settings(own)
+        return cls(
+            own, store, search, pool, reranker=reranker, connectors=connectors, audit=audit, announce=store.announce
+        )
 
     @property
     def raw_pool(self) -> QueryPool:
@@ -241,7 +248,7 @@ class KnowledgeGraph:
             return (self.raw_pool if raw else self.pool).run(
                 query if raw or all_graphs else state.visibility.exclude(query),
                 client=CALLER.get() if raw else "",
-                limit=limit,
+                limit=bound_rows(limit, self.settings.max_rows) if raw else limit,
                 timeout_s=timeout_s,
                 exactly=state.generation,
                 cancellation=CANCELLATION.get(),
@@ -311,6 +318,8 @@ class KnowledgeGraph:
                 try:
                     self.search.close()
                 finally:
+                    if self.audit is not None:
+                        self.audit.close()
                     self.store.close()
 
     def __enter__(self) -> Self:

@@ -28,6 +28,16 @@ class Wikibase(BaseModel):
     skos: dict[str, str] | None = None
 
 
+class SenderLimits(BaseModel):
+    """Limits of some senders. None: that of all senders."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    requests_per_minute: int | None = Field(None, ge=0)
+    max_rows: int | None = Field(None, ge=1)
+    max_body_bytes: int | None = Field(None, ge=1024)
+
+
 class Settings(BaseSettings):
     """Settings from ``QUADCITE_*`` variables and a ``.env`` file in the working folder. Arguments override both."""
 
@@ -231,6 +241,19 @@ class Settings(BaseSettings):
     max_rows: int = Field(100_000, ge=1, description="Maximum rows per result. Truncation is reported.")
     max_result_mb: int = Field(256, ge=1, description="Maximum size of a result, in MiB. Truncation is reported.")
     max_body_bytes: int = Field(1_048_576, ge=1024, description="Maximum size of a request body, in bytes.")
+
+    requests_per_minute: int = Field(
+        3_000,
+        ge=0,
+        description="Maximum requests of a sender in a minute, by account, or by address without one. 0: no limit. The "
+        "local token and senders on this machine without an account have none.",
+    )
+    sender_limits: dict[str, SenderLimits] = Field(
+        {},
+        description="Limits of some senders, as JSON: `user:NAME`, `group:NAME` or `scope:NAME` to "
+        "`requests_per_minute`, `max_rows` and `max_body_bytes`. The first of these counts; the last two only lower "
+        "the settings of all.",
+    )
 
     max_bodies_mb: int = Field(
         64, ge=1, description="Maximum size of all request bodies in progress, in MiB. A client has three quarters."

@@ -30,6 +30,11 @@ class Actor:
     claims: Mapping[str, str | bool | int | tuple[str, ...]] = field(default_factory=dict, hash=False)
     """Claims of the issuer of a token about them: those that the operator named."""
 
+    @property
+    def is_anonymous(self) -> bool:
+        """Whether the sender has no account: every process on this machine, and requests without credentials."""
+        return self == EVERYONE or not self.scopes
+
     def require(self, scope: str, action: str) -> None:
         """Raise ForbiddenError unless this actor has `scope`. `action` names the operation in the message."""
         if scope not in self.scopes:

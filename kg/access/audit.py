@@ -79,7 +79,9 @@ class Entry:
     outcome: str = OK
     began: float = field(default_factory=time.perf_counter)
     is_written: bool = False
-    """Whether a more exact entry of the same request was written in place of this one."""
+    """Whether it was written, or a more exact entry of the same request in its place."""
+    is_streamed: bool = False
+    """Whether its outcome is known at the end of the response only."""
 
     def describe(self) -> dict[str, Any]:
         """Build the members of its line, without those of the chain."""

@@ -69,11 +69,17 @@ class LocalConnection:
 
     def call(self, name: str, arguments: Mapping[str, Any], advance: Advance = lambda *_: None) -> dict[str, Any]:
         """Call it in this process."""
+        from kg.access.actors import Actor
+        from kg.cli.output import user_name
         from kg.knowledge_graph import PROGRESS
+        from kg.server.call_log import CLI, CallLog
 
+        command = self._get(name)
+        audit = self._kg.audit if command.logged and command.scope != "read" else None
         token = PROGRESS.set(advance)
         try:
-            return self._get(name).content(self._kg, arguments)
+            with CallLog(name, arguments, CLI, audit, Actor(user_name(), frozenset())):
+                return command.content(self._kg, arguments)
         finally:
             PROGRESS.reset(token)
 

@@ -37,6 +37,7 @@ from kg.server import (
     admin_routes,
     connector_routes,
     graph_store,
+    monitoring,
     pages,
     service_description,
     shacl_endpoint,
@@ -53,6 +54,7 @@ from kg.server.endpoint import Endpoint
 from kg.server.fair_limiter import compute_call_s
 from kg.server.http_server import GRACE_S, Server, address_of, build_logging, listen, signals_that_return
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
+from kg.server.observation import Observation, RateLimit
 from kg.server.pages import workbench
 from kg.server.pages.site import Site, problem_page
 from kg.server.problem_details import build_handlers
@@ -149,10 +151,11 @@ def create_app(
     # Routes are tried in order: the busiest first, after that of the page for browsers at the same path.
     routes: list[BaseRoute] = [*workbench.routes(site), *sparql_protocol.routes(endpoint)]
     routes += [Route(path, CancelOnDisconnect(app)) for path, app in apps.items()]
-    routes += [
-        tool_routes.health_route(kg, threads, partial(_count_held, kg, endpoint, threads, bodies, connections)),
-        *queries.running_query_routes(endpoint),
-    ]
+    count_held = partial(_count_held, kg, endpoint, threads, bodies, connections)
+    limiters = (*threads.kinds.values(), *endpoint.limiters.list_all(), PAGES)
+    monitor = monitoring.Monitor(kg, threads, limiters, count_held, kg.audit)
+    routes += [tool_routes.health_route(kg, threads, count_held), *queries.running_query_routes(endpoint)]
+    routes += monitoring.routes(monitor)
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads), *sparql_check.routes(kg, threads)]
     routes += [*shacl_endpoint.routes(kg, endpoint, threads), *connector_routes.routes(kg)]
@@ -160,19 +163,23 @@ def create_app(
     origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]
     proxies = [str(network) for network in kg.settings.trusted_proxies]
     middleware = [Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)] if proxies else []
+    middleware.append(Middleware(Observation, audit=kg.audit))
     middleware.append(Middleware(HostGuard, origins=origins))
     if origins:  # so that their pages can read the answers
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], max_age=600)
         )
     middleware.append(Middleware(Authentication, accounts=accounts))
+    middleware.append(Middleware(RateLimit, settings=kg.settings))
     middleware.append(Middleware(BodyAdmission, bodies=bodies, name_client=partial(get_client_name, endpoint)))
-    return Starlette(
+    app = Starlette(
         routes=routes,
         lifespan=combine_lifespans(lifespan, *(app.lifespan for app in apps.values())),
         middleware=middleware,
         exception_handlers=build_handlers(problem_page),
     )
+    app.state.monitor = monitor
+    return app
 
 
 def _count_held(
@@ -288,8 +295,9 @@ def serve(
                 kg.watcher.watch(folder, None)
             kg.announce(address)  # clients may read the token from here on
             connections = LimitedProtocol.limited_by(settings)
+            app = create_app(kg, raw, Accounts(token), connections, schedules)
             config = uvicorn.Config(
-                create_app(kg, raw, Accounts(token), connections, schedules),
+                app,
                 log_config=build_logging(settings),
                 access_log=settings.access_log,
                 http=connections,
@@ -300,6 +308,7 @@ def serve(
                 server_header=False,
             )
             server = Server(config, address, on_ready, (kg.pool.close, raw.close))
+            app.state.monitor.is_stopping = lambda: server.should_exit
             exempt_present_objects()
             if stdio:
                 with _run_in_thread(server, listening):

@@ -20,7 +20,7 @@ from kg.server.auth import LocalToken
 from kg.server.problem_details import problem
 from kg.text import quoted
 
-_PUBLIC: Final = ("/login", "/static/", "/health/live")
+_PUBLIC: Final = ("/login", "/static/", "/health/live", "/health/ready")
 NOBODY: Final = Actor("nobody", frozenset())
 """The sender of a request without credentials, where accounts are configured and the path is public."""
 

@@ -13,8 +13,12 @@ import time
 import uuid
 from collections.abc import Mapping
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any, Final
 
+from kg.access.actors import Actor
+from kg.access.audit import ENTRY, AuditLog, Entry
+from kg.knowledge_graph import SENDER
 from kg.observability import OK, observe_call, outcome_of
 from kg.text import to_single_line
 from kg.tools.answers import Answer
@@ -32,25 +36,40 @@ _INLINE: Final = re.compile(
 )
 _SENT: Final = frozenset({"raw_content", "turtle", "shapes", "summary", "definitions", "permissions", "standards"})
 """Arguments with texts that callers store or check."""
-_REQUEST_ID: Final = re.compile(rb"[\w.-]{1,64}")
+_REQUEST_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
+CLI: Final = "cli"
+"""The transport of a command in its own process, which has no log of calls."""
 
 
-def find_request_id(headers: Mapping[bytes, bytes]) -> str:
+def find_request_id(headers: Mapping[str, str]) -> str:
     """Get the id that a proxy gave the request (``X-Request-Id``), or make one."""
-    given = headers.get(b"x-request-id", b"")
-    return given.decode() if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex[:16]
+    given = headers.get("x-request-id", "")
+    return given if _REQUEST_ID.fullmatch(given) else uuid.uuid4().hex[:16]
 
 
 class CallLog:
-    """Logs one call: the block of its ``with`` statement. Set `answer` to log its size."""
+    """Logs one call, the block of its ``with`` statement, and records it in `audit`. Set `answer` to log its size.
 
-    def __init__(self, tool: str, arguments: Mapping[str, Any], transport: str) -> None:
+    Raises AuditUnavailableError before or after the block if the audit log is required and cannot be written.
+    """
+
+    def __init__(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        transport: str,
+        audit: AuditLog | None = None,
+        sender: Actor | None = None,
+    ) -> None:
         self.request_id: Final = REQUEST_ID.get() or uuid.uuid4().hex[:16]
         self.answer: Answer | None = None
         self._tool, self._arguments, self._transport = tool, arguments, transport
         self._observed = observe_call(tool, transport)
+        self._audit, self._sender = audit, sender or SENDER.get()
 
     def __enter__(self) -> CallLog:
+        if self._audit is not None:
+            self._audit.require_writable()
         self._began = time.perf_counter()
         self._steps = self._observed.__enter__()
         return self
@@ -60,7 +79,28 @@ class CallLog:
         self._observed.__exit__(kind, error, traceback)  # type: ignore[arg-type]
         outcome = outcome_of(error)
         level = logging.ERROR if outcome == "internal" else logging.INFO
-        self._write(level, outcome, self._measure() if outcome == OK else {})
+        arguments = redact(self._arguments)
+        self._write(level, outcome, arguments, self._measure() if outcome == OK else {})
+        if self._audit is not None:
+            self._record(self._audit, outcome, arguments)
+
+    def _record(self, audit: AuditLog, outcome: str, arguments: Any) -> None:
+        """Write the entry of the call, in place of that of its request."""
+        request = ENTRY.get()
+        if request is not None:
+            request.is_written = True
+        audit.record(
+            replace(
+                request or Entry(""),
+                action=self._tool if self._transport != CLI else f"kg {self._tool}",
+                request_id=self.request_id,
+                actor=self._sender,
+                arguments=arguments,
+                snapshot=None if self.answer is None else self.answer.meta.get("snapshot"),
+                outcome=outcome,
+                began=self._began,
+            )
+        )
 
     def _measure(self) -> dict[str, Any]:
         if self.answer is None:
@@ -68,19 +108,20 @@ class CallLog:
         counts = {name: len(value) for name, value in self.answer.content.items() if isinstance(value, list)}
         return {"counts": counts, **{name: self.answer.meta.get(name) for name in ("total", "tokens", "snapshot")}}
 
-    def _write(self, level: int, outcome: str, more: Mapping[str, Any]) -> None:
-        if not log.isEnabledFor(level):
+    def _write(self, level: int, outcome: str, arguments: Any, more: Mapping[str, Any]) -> None:
+        if self._transport == CLI or not log.isEnabledFor(level):
             return
         fields = {
             "event": "tool_call",
             "request_id": self.request_id,
+            "who": self._sender.name,
             "tool": self._tool,
             "transport": self._transport,
             "outcome": outcome,
             "ms": round((time.perf_counter() - self._began) * 1_000, 1),
             **({"steps": self._steps} if self._steps else {}),
             **more,
-            "arguments": redact(self._arguments),
+            "arguments": arguments,
         }
         log.log(level, "%s", _to_line(fields), extra={"fields": fields})
 

@@ -1,10 +1,7 @@
-"""``GET /v1/connectors/service-map``, for agents that plan with remote tools, and ``GET /metrics`` for Prometheus."""
+"""``GET /v1/connectors/service-map``, for agents that plan with remote tools."""
 
 from __future__ import annotations
 
-from typing import Final
-
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -12,12 +9,9 @@ from starlette.routing import Route
 from kg.connectors.service_map import build_service_map
 from kg.errors import ForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
-from kg.observability import REGISTRY
 from kg.remote.http import is_loopback
 from kg.server.auth import parse_host
 from kg.server.problem_details import answering
-
-_NO_STORE: Final = {"Cache-Control": "no-store"}
 
 
 def routes(kg: KnowledgeGraph) -> list[Route]:
@@ -32,12 +26,8 @@ def routes(kg: KnowledgeGraph) -> list[Route]:
         headers = {"Cache-Control": f"private, max-age={kg.settings.service_map_ttl_s}"}
         return JSONResponse(build_service_map(kg.connectors.manifest, kg.settings), headers=headers)
 
-    async def metrics(request: Request) -> Response:
-        return Response(generate_latest(REGISTRY), headers={"Content-Type": CONTENT_TYPE_LATEST, **_NO_STORE})
-
     return [
         Route("/v1/connectors/service-map", answering(service_map), methods=["GET"], name="service-map"),
-        Route("/metrics", answering(metrics), methods=["GET"], name="metrics"),
     ]
 
 

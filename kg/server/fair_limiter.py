@@ -1,20 +1,29 @@
-"""Limits of concurrent calls in worker threads: clients take turns, and each call has a place until a deadline."""
+"""Limits of senders: of concurrent calls in worker threads, where they take turns and each call has a place until a
+deadline, and of requests a minute.
+"""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import anyio
 import anyio.to_thread
 from anyio import CapacityLimiter
 
-from kg.errors import ClientBusyError, QueryBusyError, QueryTimeoutError
+from kg.access.actors import HOLDER, Actor
+from kg.access.limits import LIMITS
+from kg.errors import ClientBusyError, QueryBusyError, QueryTimeoutError, RateLimitedError
 from kg.observability import count_call_wait
 from kg.processes.admission import FairQueue
+from kg.remote.http import is_loopback
 from kg.server.loop_leases import LoopLeases
 from kg.settings import Settings
+
+if TYPE_CHECKING:
+    from limits import RateLimitItem
 
 T = TypeVar("T")
 
@@ -23,6 +32,46 @@ PATIENCE_S: Final = 10.0
 CALL_S: Final = 120.0
 """Maximum seconds that a call has a place, unless a few queries may take longer."""
 _QUERIES: Final = 4
+
+
+def name_client(actor: Actor, peer: str) -> str:
+    """Name the client by which limits count a request: by the account of its sender, without one also by address."""
+    return f"{actor.name}@{peer}" if actor.is_anonymous else actor.name
+
+
+class SenderRates:
+    """The requests of each sender in the last minute, against the rate in `LIMITS`.
+
+    Senders without an account on this machine have no limit, nor has the holder of the local token: they have the
+    machine itself.
+    """
+
+    def __init__(self) -> None:
+        from limits.storage import MemoryStorage
+        from limits.strategies import SlidingWindowCounterRateLimiter
+
+        self._window: Final = SlidingWindowCounterRateLimiter(MemoryStorage())
+        self._items: Final[dict[int, RateLimitItem]] = {}
+
+    def count(self, actor: Actor, peer: str) -> None:
+        """Count a request. Raises RateLimitedError, with the seconds to wait, if it is one too many."""
+        if actor == HOLDER or (actor.is_anonymous and is_loopback(peer)):
+            return
+        if not (rate := LIMITS.get().requests_per_minute):
+            return
+        if (item := self._items.get(rate)) is None:
+            from limits import RateLimitItemPerMinute
+
+            item = self._items[rate] = RateLimitItemPerMinute(rate)
+        client = name_client(actor, peer)
+        if not self._window.hit(item, client):
+            stats = self._window.get_window_stats(item, client)
+            wait_s = max(1, math.ceil(stats.reset_time - time.time()))
+            raise RateLimitedError(
+                f"More than {rate:,} requests of {client} in a minute (setting QUADCITE_REQUESTS_PER_MINUTE). Wait "
+                f"{wait_s} s.",
+                wait_s,
+            )
 
 
 def compute_call_s(settings: Settings) -> float:

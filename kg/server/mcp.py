@@ -27,6 +27,7 @@ from pydantic import BaseModel, PrivateAttr
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
+from kg.access import audit
 from kg.access.actors import READ
 from kg.connectors.names import list_name
 from kg.errors import QuadciteError, QueryBusyError
@@ -37,8 +38,8 @@ from kg.queries.pool import Cancellation
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Result, to_json
 from kg.server.auth import get_peer
-from kg.server.call_log import REQUEST_ID, CallLog, find_request_id
-from kg.server.fair_limiter import CALL_S, FairLimiter
+from kg.server.call_log import CallLog
+from kg.server.fair_limiter import CALL_S, FairLimiter, name_client
 from kg.server.instructions import build_instructions, name_mounts
 from kg.server.mcp_prompts import add_prompts
 from kg.server.problem_details import fault
@@ -171,14 +172,12 @@ class CancelOnDisconnect:
             cancellation.cancel()
 
         token = CANCELLATION.set(cancellation)
-        caller = CALLER.set(f"tools@{get_peer(scope)}")
-        request_id = REQUEST_ID.set(find_request_id(dict(scope.get("headers", ()))))
+        caller = CALLER.set(name_client(SENDER.get(), get_peer(scope)))
         watching = asyncio.create_task(watch())
         try:
             await self._app(scope, reading, send)
         finally:
             watching.cancel()
-            REQUEST_ID.reset(request_id)
             CALLER.reset(caller)
             CANCELLATION.reset(token)
 
@@ -223,7 +222,7 @@ class GraphTool(McpTool):
         """Call the function in a worker thread. Errors become results that the model can act on."""
         try:
             work = partial(self._tool.answer, self._kg, arguments, self._reword)
-            with CallLog(self.name, arguments, "mcp") as call:
+            with CallLog(self.name, arguments, "mcp", self._kg.audit) as call:
                 permit(self._tool)
                 answer = await self._wait_for(work, arguments)
                 call.answer = answer
@@ -286,6 +285,7 @@ class ToolNames(Middleware):
             elsewhere = name_mounts(f"`{named}`", self._names)
             other = "" if elsewhere == f"`{named}`" else f" Another mount has it: {elsewhere}."
             said = f"Unknown tool {named!r}.{other} Available: {', '.join(self._names)}."
+            audit.note(action=named, outcome="not_found")
             return failure("not_found", said, False)
         if name != context.message.name:
             context = context.copy(message=context.message.model_copy(update={"name": name}))
@@ -303,6 +303,7 @@ class FreshInstructions(Middleware):
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Pass the message on; before one that returns the instructions, build them."""
+        audit.note(action=f"mcp {context.method}")
         if context.method in ("initialize", "server/discover"):
             self._server.instructions = await self._threads.run(self._build)
         return await call_next(context)

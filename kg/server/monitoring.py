@@ -64,8 +64,9 @@ class Monitor:
         self._due = DueCounts(self.kg)
 
     def find_reasons(self) -> tuple[list[str], list[str]]:
-        """Find why the server is not ready, and what is degraded, as codes. Blocks for the index for two seconds."""
-        missing, degraded = [], []
+        """Find why the server is not ready, and its degraded parts, as codes. Blocks for the index for two seconds."""
+        missing: list[str] = []
+        degraded: list[str] = []
         if self.is_stopping() or self.kg.pool.closed:
             missing.append("stopping")
         try:
@@ -90,7 +91,7 @@ class Monitor:
     def describe(self) -> dict[str, Any]:
         """Describe the work of the server for `kg top`."""
         counted, index = self.kg.store.statistics(), self.kg.search.status()
-        queries = [
+        queries: list[dict[str, Any]] = [
             {
                 "pool": name,
                 "id": query.id,
@@ -150,9 +151,7 @@ class Monitor:
         for name, (text, value) in plain.items():
             yield GaugeMetricFamily(f"quadcite_{name}", text, float(value))
         yield _family("info", "Version of the server.", ("version",), {(__version__,): 1})
-        states: dict[tuple[str, ...], float] = {
-            (name, state): 0 for name in list_pools(self.kg) for state in ("running", "waiting")
-        }
+        states = {(name, state): 0.0 for name in list_pools(self.kg) for state in ("running", "waiting")}
         for name, pool in list_pools(self.kg).items():
             for query in pool.list_queries():
                 states[name, query.state] += 1
@@ -240,9 +239,7 @@ class _StateCollector(Collector):
         return []
 
 
-def _family(
-    name: str, text: str, labels: tuple[str, ...], values: Mapping[tuple[str, ...], float]
-) -> GaugeMetricFamily:
+def _family(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> GaugeMetricFamily:
     family = GaugeMetricFamily(f"quadcite_{name}", text, labels=labels)
     for key, value in values.items():
         family.add_metric(key, value)

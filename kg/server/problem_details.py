@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
+from kg.access.audit import note
 from kg.errors import QuadciteError
 from kg.server.negotiation import negotiate
 from kg.text import quoted
@@ -60,12 +61,13 @@ def problem(request: Request, error: HttpError | QuadciteError) -> Response:
 
     In addition to the members of RFC 9457 it has `code`, which is stable, and `message`, equal to `detail`.
     """
+    note(outcome=error.code)
     status, headers = (error.status, error.headers) if isinstance(error, HttpError) else (error.http_status, {})
     headers = {**headers, "Cache-Control": "no-store", "Vary": "Accept", "X-Content-Type-Options": "nosniff"}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, QuadciteError) and error.retryable:
-        headers["Retry-After"] = str(RETRY_AFTER_S)
+        headers["Retry-After"] = str(getattr(error, "retry_after_s", RETRY_AFTER_S))
     message = str(error).encode(errors="replace").decode()  # it may quote a lone surrogate, which has no UTF-8
     if negotiate(request.headers.getlist("accept"), (PROBLEM, "text/plain")) == "text/plain":
         return PlainTextResponse(f"{error.code}: {message}\n", status, headers)

@@ -32,6 +32,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from kg.access.limits import bound_rows
 from kg.errors import QuadciteError
 from kg.observability import span
 from kg.processes.child import ChildGoneError
@@ -39,6 +40,7 @@ from kg.queries.dispatcher import Dispatcher, Ticket
 from kg.queries.pool import Call, Conversation, Options, Readable, Step, Steps, Turn, can_send_at_once
 from kg.server.auth import get_peer
 from kg.server.endpoint import Endpoint
+from kg.server.fair_limiter import name_client
 from kg.sparql.guard import is_cheap_to_check
 from kg.vocabulary import BASE
 
@@ -71,6 +73,8 @@ async def execute(
     """
     client = get_client_name(endpoint, request)
     asked: Options = {"at_least": endpoint.generation(), "union": endpoint.union, "client": client, **options}
+    if "limit" not in options:
+        asked["limit"] = bound_rows(None, endpoint.settings.max_rows)
     check = partial(endpoint.pool.build_ticket, query, media_type=media_type, **asked)
     ticket = check() if is_cheap_to_check(query) else await endpoint.limiters.reading.run(client, check)
     talk = _LoopDriver(endpoint.pool.dispatcher, ticket, request.receive)
@@ -100,7 +104,7 @@ async def execute(
 
 def get_client_name(endpoint: Endpoint, request: Request) -> str:
     """Return the name by which this client takes turns."""
-    return f"{endpoint.actor(request).name}@{get_peer(request.scope)}"
+    return name_client(endpoint.actor(request), get_peer(request.scope))
 
 
 class _LoopDriver:

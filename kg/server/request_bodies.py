@@ -13,6 +13,7 @@ import anyio
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from kg.access.limits import LIMITS
 from kg.errors import ClientBusyError, InvalidInputError, QuadciteError
 from kg.server.fair_limiter import compute_call_s
 from kg.server.loop_leases import LoopLeases
@@ -38,6 +39,9 @@ _RATE_S: Final = 1.0
 
 async def read(request: Request, max_bytes: int, setting: str = "QUADCITE_MAX_BODY_BYTES") -> bytes:
     """Read the body of `request`. Raises HttpError (413) over `max_bytes`, the value of `setting`."""
+    own = LIMITS.get().max_body_bytes
+    if own is not None and own < max_bytes:
+        max_bytes, setting = own, "QUADCITE_SENDER_LIMITS"
     body = bytearray()
     too_large = HttpError(
         413, "body_too_large", f"The body is larger than {max_bytes} bytes (setting {setting}). Send less."

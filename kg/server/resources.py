@@ -22,7 +22,7 @@ from kg.vocabulary import PREFIXES
 
 HTML: Final = "text/html"
 ALLOWED: Final = "GET, HEAD, OPTIONS"
-PAGES: Final = FairLimiter(16, 12, 64)
+PAGES: Final = FairLimiter(16, 12, 64, kind="pages")
 """Threads for the resources of this server process; each may wait for queries."""
 
 Answer = Callable[[Request], Response]

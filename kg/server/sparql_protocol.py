@@ -34,9 +34,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
 from kg.access.actors import ADMIN, READ, WRITE
+from kg.access.audit import note
 from kg.errors import InvalidInputError, NotFoundError, QueryForbiddenError, QueryTimeoutError
 from kg.queries import text_check
 from kg.server import request_bodies
+from kg.server.call_log import redact
 from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint
 from kg.server.negotiation import (
@@ -158,6 +160,7 @@ class _Sparql:
         [(kind, text)] = operations
         if not text.strip():
             raise InvalidInputError(f"The {kind} is empty.")
+        note(action=f"sparql {kind}", arguments=redact(parameters))
         if kind == "update":
             return await self._update(request, text, parameters)
         actor.require(READ, "a query")

@@ -29,6 +29,7 @@ from starlette.routing import Route, request_response
 from starlette.types import Receive, Scope, Send
 
 from kg.access.actors import ADMIN
+from kg.access.audit import note
 from kg.errors import QuadciteError, QueryLimitError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
 from kg.retrieval.results import encode_json
@@ -77,8 +78,10 @@ def routes(kg: KnowledgeGraph, threads: ToolThreads) -> list[Route]:
         arguments = request_bodies.parse_arguments(await request_bodies.read(request, max_bytes))
         if tool.kind == "long":
             request_bodies.allow_time(request, LONG_S)
+        note(action=tool.name, is_written=not tool.logged)
         running = partial(threads.run, partial(_content, tool, kg, arguments), kind=tool.kind)
         if negotiate(request.headers.getlist("accept"), ("application/json", NDJSON)) == NDJSON:
+            note(is_streamed=True)
             return _ProgressResponse(tool.name, running)
         try:
             return Response(encode_json(await running()), headers=_NO_STORE, media_type="application/json")
@@ -113,7 +116,7 @@ def health_route(kg: KnowledgeGraph, threads: ToolThreads, count_held: Callable[
 def _content(tool: Command, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
     if not tool.logged:
         return tool.content(kg, arguments)
-    with CallLog(tool.name, arguments, "http") as call:
+    with CallLog(tool.name, arguments, "http", kg.audit) as call:
         if not isinstance(tool, Tool):
             return tool.content(kg, arguments)
         call.answer = answer = tool.answer(kg, arguments)
@@ -169,6 +172,7 @@ class _ProgressResponse(Response):
             try:
                 outcome = {"result": await self._running()}
             except QuadciteError as error:
+                note(outcome=error.code)
                 outcome = {"error": error_data(error)}
             except Exception:  # noqa: BLE001 -- `fault` logs it
                 outcome = {"error": {"code": "internal", "message": fault(f"tool {self._name}"), "retryable": False}}

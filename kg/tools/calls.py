@@ -54,7 +54,7 @@ class Command:
     scope: Scope = field(default="admin", kw_only=True)
     """The scope that the caller needs."""
     logged: bool = field(default=True, kw_only=True)
-    """Whether each call is logged. Those that a client repeats while it waits are not."""
+    """Whether each call is logged. Commands that change nothing are not: clients repeat them while they wait."""
     published: str | None = field(default=None, kw_only=True)
     """The name that clients call it by, if it is not the name of the function."""
 

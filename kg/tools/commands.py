@@ -275,8 +275,8 @@ def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Docum
 
 
 COMMANDS: Final = (
-    Command(store_status),
-    Command(why),
+    Command(store_status, logged=False),
+    Command(why, logged=False),
     Command(load),
     Command(watch, kind="light", logged=False),
     Command(mentions),
@@ -287,9 +287,9 @@ COMMANDS: Final = (
     Command(quarantine_retry),
     Command(quarantine_drop),
     Command(summaries_build),
-    Command(summaries_status),
+    Command(summaries_status, logged=False),
     Command(reindex),
-    Command(index_status, kind="light"),
+    Command(index_status, kind="light", logged=False),
     Command(backup),
     Command(doctor),
 )

@@ -172,7 +172,7 @@ def test_runaways_of_the_sparql_tool_hold_up_no_other_tool(server: Running) -> N
         time.sleep(0.2)
         took = sorted(fetch(client) for _ in range(20))
         lanes = {line["client"] for line in client.get("/sparql/queries").json()["queries"]}
-        assert lanes == {"tools@127.0.0.1"}
+        assert lanes == {"local@127.0.0.1"}
         assert not all(future.done() for future in running_away)
         assert took[10] < max(future.result() for future in running_away) / 3
 
