@@ -26,6 +26,7 @@ CHAPTERS: Final = (
     "settings",
     "errors",
     "operations",
+    "access",
     "scaling",
     "conformance",
     "architecture",

@@ -11,7 +11,7 @@ from typing import Final, Literal, overload
 REJECTED: Final = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{24}")
 """Name of a record in quarantine, without the endings of its files."""
 
-Kind = Literal["content", "state", "cache", "transient", "kept", "process", "log", "given"]
+Kind = Literal["content", "state", "cache", "transient", "kept", "process", "log", "access", "given"]
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Entry:
     """A file or folder, or those whose names match a pattern. As an attribute of a data directory, it is its path.
 
     Content is backed up, and replaced by a restore. A compaction removes caches. The next start or restore finishes or
-    removes transient files. People remove kept ones. A restore leaves logs. Given ones are never written.
+    removes transient files. People remove kept ones. A restore leaves logs and
+    access data. Given ones are never written.
     """
 
     name: str
@@ -94,6 +95,9 @@ class DataDirectory:
 
     audit = Entry("audit", "the audit log", "log")
 
+    tokens = Entry("access/tokens.json", "the hashes of the tokens of clients", "access", version=1)
+    oauth = Entry("access/oauth", "clients and sessions of OAuth, encrypted", "access", "each client signs in again")
+
     models = Entry("models", "models of `QUADCITE_MODELS_DIR`, if that is here", "given")
     lost_and_found = Entry("lost+found", "files that the file system recovers", "given")
 
@@ -119,7 +123,8 @@ class DataDirectory:
 
     def find_replaceable(self) -> list[Path]:
         """Find the files and folders that a restore replaces, the format version first."""
-        staying = (self.lock, self.restoring, self.replaced, self.lost_and_found, *self.find("log"))
+        access = self.tokens.parent  # a restore must not make revoked tokens valid again
+        staying = (self.lock, self.restoring, self.replaced, self.lost_and_found, access, *self.find("log"))
         present = (path for path in self.path.iterdir() if path not in staying)
         return sorted(present, key=lambda path: path != self.format)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from platformdirs import user_cache_path
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, IPvAnyNetwork, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, HttpUrl, IPvAnyNetwork, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kg.data_directory import DataDirectory
@@ -44,8 +45,61 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="QUADCITE_", env_file=".env", extra="ignore", frozen=True)
 
     data_dir: Path = Field(Path("kg-data"), description="Folder for the store, the search index and the quarantine.")
-    host: str = Field("127.0.0.1", description="Address to bind. Only loopback until auth is configured.")
+    host: str = Field(
+        "127.0.0.1", description="Address to bind. Another one than loopback requires accounts, or `--insecure`."
+    )
     port: int = Field(8000, ge=0, le=65535, description="TCP port of the server. 0 selects a free port.")
+    public_url: HttpUrl | None = Field(
+        None,
+        description="Address of the server as its clients write it (scheme, host, port), behind a proxy or for its "
+        "name. Requests may name this host, and OAuth needs it.",
+    )
+    tls_cert: Path | None = Field(None, description="Certificate of the server with its chain (PEM). Needs `tls_key`.")
+    tls_key: Path | None = Field(None, description="Private key of `tls_cert` (PEM, without a passphrase).")
+
+    jwt_issuer: str | None = Field(None, description="Issuer (`iss`) of accepted JWTs. Needs `jwt_jwks_url`.")
+    jwt_jwks_url: HttpUrl | None = Field(None, description="Address of the public keys (JWKS) of `jwt_issuer`.")
+    jwt_audience: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Accepted audiences (`aud`) of JWTs, separated by spaces. Empty: `public_url` and the addresses of "
+        "the MCP mounts below it.",
+    )
+    jwt_algorithms: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("RS256", "ES256"),
+        description="Accepted signature algorithms of JWTs, separated by spaces: RS, PS or ES with 256, 384 or 512, "
+        "and EdDSA.",
+    )
+    jwt_clock_skew_s: int = Field(
+        30, ge=0, le=600, description="Tolerance for the times in JWTs, in seconds, for clocks that differ."
+    )
+    auth_name_claim: str = Field(
+        "sub", description="Claim of an identity provider that names the sender. Choose one that users cannot change."
+    )
+    auth_group_claim: str = Field("groups", description="Claim of an identity provider with the groups of the sender.")
+    auth_claims: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="Further claims that policies may use, separated by spaces."
+    )
+    auth_scopes: dict[str, tuple[str, ...]] = Field(
+        {},
+        description="Scopes here by scope, role or group of the identity provider, as JSON: "
+        '`{"editors": ["write", "curate"]}`. Names of scopes here count as they are, also after `kg:`.',
+    )
+    auth_default_scopes: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("read", "search", "sparql"),
+        description="Scopes of every sender that an identity provider or the proxy names, separated by spaces.",
+    )
+    proxy_user_header: str = Field(
+        "", description="Header in which a trusted proxy names the user, such as `X-Forwarded-User`. Empty: none."
+    )
+    proxy_groups_header: str = Field(
+        "", description="Header in which a trusted proxy lists the user's groups, separated by commas. Empty: none."
+    )
+    token_header: str = Field(
+        "",
+        description="Further header that may carry the token, such as `X-Quadcite-Token`, for a proxy that uses "
+        "`Authorization` itself. Empty: none.",
+    )
+
     access_log: bool = Field(False, description="Log each request with its URL.")
     log_calls: bool = Field(True, description="Log each call of a tool, as a JSON object without secrets.")
     log_format: Literal["text", "json"] = Field("text", description="Format of the server's log: text or JSON lines.")
@@ -341,10 +395,57 @@ class Settings(BaseSettings):
     def _names(cls, value: Any) -> Any:
         return [name for name in value.split(":") if name] if isinstance(value, str) else value
 
-    @field_validator("service_endpoints", "allowed_origins", "trusted_proxies", mode="before")
+    @field_validator(
+        "service_endpoints", "allowed_origins", "trusted_proxies", "jwt_audience", "jwt_algorithms", "auth_claims",
+        "auth_default_scopes", mode="before",
+    )  # fmt: skip
     @classmethod
     def _split(cls, value: Any) -> Any:
         return value.split() if isinstance(value, str) else value
+
+    @field_validator("jwt_algorithms")
+    @classmethod
+    def _are_algorithms(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        known = (*(f"{kind}{bits}" for kind in ("RS", "PS", "ES") for bits in (256, 384, 512)), "EdDSA")
+        if not value or any(each not in known for each in value):
+            # A symmetric one would take the public key for the secret, and `none` takes no signature at all.
+            raise ValueError(f"Invalid algorithms {' '.join(value)!r}. Valid: {', '.join(known)}.")
+        return value
+
+    @field_validator("proxy_user_header", "proxy_groups_header", "token_header")
+    @classmethod
+    def _is_header(cls, value: str) -> str:
+        if value and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]{0,63}", value):
+            raise ValueError(f"Invalid header {value!r}. Valid: letters, digits and hyphens.")
+        if value.lower() in ("authorization", "cookie", "host", "origin"):
+            raise ValueError(f"The header {value} has another meaning. Name one of its own, such as X-Forwarded-User.")
+        return value.lower()
+
+    @model_validator(mode="after")
+    def _are_complete(self) -> Self:
+        pairs = (("tls_cert", "tls_key"), ("jwt_issuer", "jwt_jwks_url"))
+        for one, other in (*pairs, *((second, first) for first, second in pairs)):
+            if getattr(self, one) is not None and getattr(self, other) is None:
+                raise ValueError(f"QUADCITE_{one.upper()} needs QUADCITE_{other.upper()}.")
+        if self.jwt_issuer is not None and not self.jwt_audience and self.public_url is None:
+            raise ValueError("QUADCITE_JWT_ISSUER needs QUADCITE_PUBLIC_URL or QUADCITE_JWT_AUDIENCE.")
+        if self.proxy_user_header and not self.trusted_proxies:
+            raise ValueError("QUADCITE_PROXY_USER_HEADER needs QUADCITE_TRUSTED_PROXIES.")
+        return self
+
+    @field_validator("auth_default_scopes", "auth_scopes")
+    @classmethod
+    def _are_scopes(cls, value: Any) -> Any:
+        given = [scope for scopes in value.values() for scope in scopes] if isinstance(value, dict) else value
+        known = ("read", "search", "sparql", "write", "curate", "admin")
+        if unknown := [scope for scope in given if scope not in known]:
+            raise ValueError(f"Unknown scope {unknown[0]!r}. Valid: {', '.join(known)}.")
+        return value
+
+    @field_validator("public_url")
+    @classmethod
+    def _is_own_origin(cls, value: HttpUrl | None) -> HttpUrl | None:
+        return value if value is None else cls._is_origin((value,))[0]
 
     @field_validator("allowed_origins")
     @classmethod

@@ -19,10 +19,23 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 import typer
 
 from kg import __version__, interruption
-from kg.cli import audit, backups, clients, derivations, docs, loads, models, output, quarantine, summaries, validate
+from kg.cli import (
+    audit,
+    backups,
+    clients,
+    derivations,
+    docs,
+    loads,
+    models,
+    output,
+    quarantine,
+    summaries,
+    tokens,
+    validate,
+)
 from kg.cli.connection import connect, resolve_for_server
 from kg.cli.output import AsJson, DataDir
-from kg.errors import IndexUnavailableError
+from kg.errors import IndexUnavailableError, InvalidInputError
 from kg.settings import settings_for
 from kg.text import list_first, list_or, to_single_line
 from kg.tools.mounts import NAMES
@@ -53,6 +66,7 @@ app.command(
         "kg clients skills --to .claude/skills",
     )
 )(clients.clients)
+app.add_typer(tokens.app, name="token")
 app.command("docs", epilog=output.examples("kg docs climate"))(docs.docs)
 
 
@@ -590,7 +604,8 @@ app.command(epilog=output.examples("kg audit --since 2h --outcome forbidden", "k
 @output.reported
 def serve(
     host: Annotated[
-        str | None, typer.Option("--host", metavar="ADDRESS", help="Address to bind. Loopback only.")
+        str | None,
+        typer.Option("--host", metavar="ADDRESS", help="Address to bind. Another than loopback needs accounts."),
     ] = None,
     port: Annotated[
         int | None, typer.Option("--port", metavar="N", min=0, max=65535, help="TCP port. 0: any free port.")
@@ -615,6 +630,16 @@ def serve(
         Path | None,
         typer.Option("--refresh", metavar="FILE", help="TOML file of sources to load again by schedule."),
     ] = None,
+    tls_cert: Annotated[
+        Path | None, typer.Option("--tls-cert", metavar="FILE", help="Certificate with its chain, PEM: serve https.")
+    ] = None,
+    tls_key: Annotated[
+        Path | None, typer.Option("--tls-key", metavar="FILE", help="Private key of the certificate, PEM.")
+    ] = None,
+    insecure: Annotated[
+        bool,
+        typer.Option("--insecure", help="Bind any address without accounts: everyone reads and writes."),
+    ] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Serve the graph over MCP (/mcp) and SPARQL (/sparql). State for monitoring is at /health."""
@@ -626,6 +651,10 @@ def serve(
     chosen = settings_for(data_dir)
     if refresh is not None:
         chosen = chosen.model_copy(update={"schedules": refresh})
+    if (tls_cert is None) != (tls_key is None):
+        raise InvalidInputError("--tls-cert and --tls-key belong together: give both.")
+    if tls_cert is not None:
+        chosen = chosen.model_copy(update={"tls_cert": tls_cert, "tls_key": tls_key})
     if not chosen.directory.format.is_file():
         output.say(
             f"kg: No knowledge graph in {chosen.data_dir}. Serving an empty one. "
@@ -636,6 +665,7 @@ def serve(
         chosen,
         host=host,
         port=port,
+        insecure=insecure,
         transport=transport,
         mount=mount,
         on_ready=lambda address: output.say(

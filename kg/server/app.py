@@ -5,16 +5,20 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
+import ssl
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
+import httpx2
 import uvicorn
 from fastmcp import FastMCP
+from fastmcp.client.transports import StreamableHttpTransport
 from fastmcp.server import create_proxy
 from fastmcp.utilities.lifespan import combine_lifespans
 from starlette.applications import Starlette
@@ -24,7 +28,9 @@ from starlette.routing import BaseRoute, Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from kg import __version__, interruption
-from kg.errors import QuadciteError, StoreError
+from kg.access.tokens import Tokens
+from kg.data_directory import DataDirectory
+from kg.errors import InvalidInputError, QuadciteError, StoreError
 from kg.files import is_unwritable
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.load_schedule import Schedule, read_schedules
@@ -32,6 +38,7 @@ from kg.loading import exclusive_load
 from kg.processes.garbage_collection import exempt_present_objects
 from kg.processes.leases import Leases
 from kg.queries.pool import QueryPool
+from kg.remote.http import is_loopback
 from kg.search import index_sync
 from kg.server import (
     admin_routes,
@@ -47,12 +54,12 @@ from kg.server import (
     tool_routes,
 )
 from kg.server import sparql_protocol as queries
-from kg.server.auth import HostGuard, LocalToken
-from kg.server.authentication import Accounts, Authentication
+from kg.server.auth import HostGuard, LocalToken, derive_user_secret, read_token
+from kg.server.authentication import Accounts, Authentication, ForwardedUser
 from kg.server.connection_limits import LimitedProtocol
 from kg.server.endpoint import Endpoint
 from kg.server.fair_limiter import compute_call_s
-from kg.server.http_server import GRACE_S, Server, address_of, build_logging, listen, signals_that_return
+from kg.server.http_server import GRACE_S, Server, address_of, build_logging, check_bind, listen, signals_that_return
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.observation import Observation, RateLimit
 from kg.server.pages import workbench
@@ -135,7 +142,8 @@ def create_app(
         ):
             yield
 
-    accounts = accounts or Accounts()
+    accounts = accounts or Accounts(settings=kg.settings)
+    sessions = Sessions(accounts)
     checks = DatasetChecks(kg)
     threads = ToolThreads(kg, compute_call_s(kg.settings))
     # Without sessions, so that clients go on after a restart. `HostGuard` checks the hosts and origins of all routes.
@@ -147,7 +155,7 @@ def create_app(
     }
     endpoint = build_endpoint(kg, pool, checks)
     bodies = Bodies(kg.settings)
-    site = Site(kg, threads, Sessions(accounts))
+    site = Site(kg, threads, sessions)
     # Routes are tried in order: the busiest first, after that of the page for browsers at the same path.
     routes: list[BaseRoute] = [*workbench.routes(site), *sparql_protocol.routes(endpoint)]
     routes += [Route(path, CancelOnDisconnect(app)) for path, app in apps.items()]
@@ -161,15 +169,17 @@ def create_app(
     routes += [*shacl_endpoint.routes(kg, endpoint, threads), *connector_routes.routes(kg)]
     routes += [*service_description.routes(kg, endpoint), *pages.routes(site), *static.routes()]
     origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]
+    origins += [accounts.origin] if accounts.origin else []
     proxies = [str(network) for network in kg.settings.trusted_proxies]
-    middleware = [Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)] if proxies else []
+    middleware = [Middleware(ForwardedUser, settings=kg.settings)]
+    middleware += [Middleware(ProxyHeadersMiddleware, trusted_hosts=proxies)] if proxies else []
     middleware.append(Middleware(Observation, audit=kg.audit))
     middleware.append(Middleware(HostGuard, origins=origins))
     if origins:  # so that their pages can read the answers
         middleware.append(
             Middleware(CORSMiddleware, allow_origins=origins, allow_methods=["*"], allow_headers=["*"], max_age=600)
         )
-    middleware.append(Middleware(Authentication, accounts=accounts))
+    middleware.append(Middleware(Authentication, accounts=accounts, sessions=sessions))
     middleware.append(Middleware(RateLimit, settings=kg.settings))
     middleware.append(Middleware(BodyAdmission, bodies=bodies, name_client=partial(get_client_name, endpoint)))
     app = Starlette(
@@ -258,6 +268,7 @@ def serve(
     *,
     host: str | None = None,
     port: int | None = None,
+    insecure: bool = False,
     transport: Literal["http", "stdio"] = "http",
     mount: str = "core",
     on_ready: Callable[[str], None] | None = None,
@@ -274,11 +285,16 @@ def serve(
     path = find_mount(mount)
     schedules = [] if settings.schedules is None else read_schedules(settings.schedules, check_source)
     if stdio and (held_at := find_address(data_dir)) is not None:
-        _build_proxy(held_at, path).run(transport="stdio", show_banner=False)
+        _build_proxy(held_at, path, data_dir).run(transport="stdio", show_banner=False)
         return
     host = "127.0.0.1" if stdio else host or settings.host
+    accounts = Accounts(tokens=Tokens(DataDirectory(data_dir)), settings=settings)
+    check_bind(host, protected=accounts.required or insecure)
+    tls = _tls_options(settings)
+    if not (is_loopback(host) or tls or settings.trusted_proxies):
+        log.warning("Clients send tokens and data unencrypted to %s. Use --tls-cert and --tls-key, or a proxy.", host)
     with contextlib.closing(listen(host, 0 if stdio else settings.port if port is None else port)) as listening:
-        address = address_of(listening)
+        address = address_of(listening, "https" if tls else "http")
         with (
             KnowledgeGraph.open(data_dir, settings, reads=True) as kg,
             # Raw queries have their own workers, so that expensive ones never block the tools.
@@ -295,7 +311,7 @@ def serve(
                 kg.watcher.watch(folder, None)
             kg.announce(address)  # clients may read the token from here on
             connections = LimitedProtocol.limited_by(settings)
-            app = create_app(kg, raw, Accounts(token), connections, schedules)
+            app = create_app(kg, raw, replace(accounts, token=token), connections, schedules)
             config = uvicorn.Config(
                 app,
                 log_config=build_logging(settings),
@@ -306,6 +322,7 @@ def serve(
                 timeout_graceful_shutdown=GRACE_S,
                 lifespan="on",
                 server_header=False,
+                **tls,
             )
             server = Server(config, address, on_ready, (kg.pool.close, raw.close))
             app.state.monitor.is_stopping = lambda: server.should_exit
@@ -328,10 +345,45 @@ def _complete_removals(kg: KnowledgeGraph, is_stopped: Callable[[], bool]) -> No
         dispatch.call_here(kg, "find_entities", ())
 
 
-def _build_proxy(address: str, path: str) -> FastMCP:
-    """Build an MCP server that forwards to the mount at `path` of the server at `address`."""
+def _build_proxy(address: str, path: str, data_dir: Path) -> FastMCP:
+    """Build an MCP server that forwards to the mount at `path` of the server at `address`, which holds `data_dir`."""
+    verify = False if address.startswith("https:") else None  # the certificate has the public name
+    transport = StreamableHttpTransport(f"{address}{path}", auth=_LocalUser(data_dir), verify=verify)
     # Without instructions of its own it forwards those of the mount.
-    return create_proxy(f"{address}{path}", name="Quadcite", version=__version__)
+    return create_proxy(transport, name="Quadcite", version=__version__)
+
+
+class _LocalUser(httpx2.Auth):
+    """Sends requests as everyone on this machine, to a server that may require credentials."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._data_dir: Final = data_dir
+
+    def auth_flow(self, request: httpx2.Request) -> Generator[httpx2.Request, httpx2.Response]:
+        """Send a request with the secret of the server that runs now: each start has another."""
+        if (secret := read_token(self._data_dir)) is not None:
+            request.headers["Authorization"] = f"Bearer {derive_user_secret(secret)}"
+        yield request
+
+
+def _tls_options(settings: Settings) -> dict[str, Any]:
+    """Build the options of uvicorn for the certificate. Raises InvalidInputError for an unusable one."""
+    if settings.tls_cert is None or settings.tls_key is None:
+        return {}
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
+            settings.tls_cert, settings.tls_key, password=_refuse_passphrase
+        )
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"Cannot use the certificate {settings.tls_cert} with the key {settings.tls_key}: {error}. Both are PEM "
+            "files, the certificate comes first in its file, and the key is its own and has no passphrase."
+        ) from None
+    return {"ssl_certfile": settings.tls_cert, "ssl_keyfile": settings.tls_key}
+
+
+def _refuse_passphrase() -> str:
+    raise ValueError("the key has a passphrase")
 
 
 @contextlib.contextmanager

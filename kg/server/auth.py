@@ -7,8 +7,8 @@ runs pages of other people: `HostGuard` refuses their requests.
 
 from __future__ import annotations
 
+import hashlib
 import hmac
-import os
 import re
 import secrets
 from collections import defaultdict
@@ -16,9 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kg.access.actors import HOLDER, Actor
+from kg.access.actors import EVERYONE, HOLDER, Actor
+from kg.access.tokens import write_private
 from kg.data_directory import DataDirectory
-from kg.errors import StoreError
 from kg.remote.http import is_loopback
 from kg.text import quoted
 
@@ -160,26 +160,24 @@ class LocalToken:
     def __init__(self, data_dir: Path) -> None:
         self._path: Final = DataDirectory(data_dir).token
         self._secret: Final = secrets.token_urlsafe(32)
-        partial = self._path.with_suffix(".partial")
-        try:
-            partial.unlink(missing_ok=True)
-            # Created with its mode and renamed when complete: nobody else can have it open, or read half of it.
-            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "w") as file:
-                file.write(self._secret)
-            partial.replace(self._path)
-        except OSError as error:
-            raise StoreError(f"Cannot write the local token to {self._path}: {error.strerror or error}.") from error
+        write_private(self._path, self._secret)
 
     def identify(self, given: str) -> Actor | None:
         """Identify the sender of a token, in a time that does not depend on it. None for another token."""
-        matches = hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self._secret.encode())
-        return HOLDER if matches else None
+        sent = given.encode("utf-8", "surrogatepass")
+        if hmac.compare_digest(sent, self._secret.encode()):
+            return HOLDER
+        return EVERYONE if hmac.compare_digest(sent, derive_user_secret(self._secret).encode()) else None
 
     def remove(self) -> None:
         """Delete the file, unless another server has replaced it by its own."""
         if read_token(self._path.parent) == self._secret:
             self._path.unlink(missing_ok=True)
+
+
+def derive_user_secret(secret: str) -> str:
+    """Derive from the local token the secret of a program that acts as everyone on this machine, not as the admin."""
+    return hashlib.sha256(b"local user " + secret.encode()).hexdigest()
 
 
 def read_token(data_dir: Path) -> str | None:

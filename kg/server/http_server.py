@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import ipaddress
 import signal
 import socket
 import threading
@@ -15,6 +14,7 @@ from typing import Any, Final
 import uvicorn
 
 from kg.errors import InvalidInputError
+from kg.remote.http import is_loopback
 from kg.server.call_log import JsonFormatter
 from kg.settings import Settings
 
@@ -24,22 +24,19 @@ QUERIES_GRACE_S: Final = 2
 """Seconds after which running queries are stopped, so that their clients receive an error before the disconnect."""
 
 
-def check_loopback(host: str) -> None:
-    """Raise InvalidInputError unless `host` is this machine alone."""
-    with contextlib.suppress(ValueError):
-        if ipaddress.ip_address(host.strip("[]")).is_loopback:
-            return
-    if host == "localhost":
+def check_bind(host: str, *, protected: bool) -> None:
+    """Raise InvalidInputError unless `host` is this machine alone, or requests need credentials (`protected`)."""
+    if protected or is_loopback(host.strip("[]")):
         return
     raise InvalidInputError(
-        f"Cannot bind {host!r}: the server has no authentication, so everyone who reaches that address could read the "
-        "graph. Bind 127.0.0.1, ::1 or localhost, behind a proxy that authenticates."
+        f"Cannot bind {host!r}: no accounts are configured, so everyone who reaches that address could read and write. "
+        "Make a token (`kg token new NAME`), or configure an identity provider or a proxy that names the user "
+        "(`kg docs access`). Without accounts bind 127.0.0.1, ::1 or localhost. `--insecure` serves everyone."
     )
 
 
 def listen(host: str, port: int) -> socket.socket:
     """Open a socket that listens on `host` and `port` (0: any free one). Raises InvalidInputError if it cannot."""
-    check_loopback(host)
     if not 0 <= port <= 65535:
         raise InvalidInputError(f"Invalid port {port}. Valid: 0 to 65535; 0 is any free port.")
     name = host.strip("[]")
@@ -60,10 +57,11 @@ def listen(host: str, port: int) -> socket.socket:
     return listening
 
 
-def address_of(listening: socket.socket) -> str:
-    """Get the URL of a listening socket."""
+def address_of(listening: socket.socket, scheme: str = "http") -> str:
+    """Get the URL of a listening socket for programs on this machine."""
     host, port = listening.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 -- all addresses, also loopback
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 @contextlib.contextmanager

@@ -1,11 +1,14 @@
-"""Sessions of browsers: the holder of the local token signs in on a page, and may then send the forms of other pages.
+"""Sessions of browsers: who signs in on a page may then read the other pages, and send their forms.
 
-The token buys a session, which is kept in the memory of the server: it ends when the server does, after `IDLE_S`
-without a request, after `LASTS_S` in any case, or by signing out. The browser has its name in a cookie that scripts
-cannot read (HttpOnly) and that requests of other sites do not carry (SameSite=Strict). Only its hash is kept here.
+A token or an identity provider opens a session, which is kept in the memory of the server: it ends when the server
+does, after `IDLE_S` without a request, after `LASTS_S` in any case, when its token is revoked or expires, or by signing
+out.
+The browser has its name in a cookie that scripts cannot read (HttpOnly) and that requests of other sites do not carry
+(SameSite=Strict; over https also Secure, with a ``__Host-`` name). Only its hash is kept here.
 
-A session counts for forms only (`kg.server.pages.sign_in`). Each form has the CSRF token of its session; the protocols
-(SPARQL, Graph Store, tools) ignore cookies, and take the token itself in their requests.
+Forms (`kg.server.pages.sign_in`) have all scopes of a session, and the CSRF token of it. Where accounts are required, a
+session also reads, as `kg.server.authentication.BROWSED` allows. Nothing else is written by a cookie: the protocols
+(SPARQL, Graph Store, tools) take the token itself in their requests.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from kg.server.authentication import Accounts
 
 COOKIE: Final = "quadcite-session"
 CSRF_FIELD: Final = "csrf"
-MOST: Final = 32
+MOST: Final = 1_024
 """Maximum sessions at a time. A further one ends the one that was used least recently."""
 IDLE_S: Final = 3_600.0
 LASTS_S: Final = 12 * 3_600.0
@@ -41,7 +44,9 @@ class Session:
     """A browser that is signed in. Times are of a monotonic clock."""
 
     actor: Actor
-    csrf: str
+    secret: str | None = field(repr=False)
+    """The token that opened it, which is verified again with each request. None: a proxy named the user."""
+    csrf: str = field(repr=False)
     began: float
     used: float
 
@@ -56,21 +61,30 @@ class Sessions:
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), init=False, repr=False)
 
-    def open(self, given: str) -> str | None:
-        """Open a session for the sender of the token, and return its name; None for another token."""
-        actor = self.accounts.find_holder(given)
-        if actor is None:
-            return None
+    def open(self, actor: Actor, secret: str | None) -> str:
+        """Open a session for the holder of a token, and return its name."""
         name, now = secrets.token_urlsafe(32), self.clock()
         with self._lock:
-            self._sessions[_hash(name)] = Session(actor, secrets.token_urlsafe(32), now, now)
+            self._sessions[_hash(name)] = Session(actor, secret, secrets.token_urlsafe(32), now, now)
             while len(self._sessions) > MOST:
                 self._sessions.popitem(last=False)
         return name
 
+    async def check(self, request: Request) -> Session | None:
+        """Find the session of the browser that sent `request`. End it if its token is no longer valid."""
+        session = self.find(request)
+        if session is None or session.secret is None:
+            return session
+        actor = await self.accounts.find_holder(session.secret)
+        if actor is None:
+            self.close(request)
+            return None
+        session.actor = actor
+        return session
+
     def find(self, request: Request) -> Session | None:
         """Find the session of the browser that sent `request`."""
-        name = request.cookies.get(COOKIE)
+        name = request.cookies.get(name_cookie(request, COOKIE))
         if not name or len(name) > 100:
             return None
         key, now = _hash(name), self.clock()
@@ -88,7 +102,7 @@ class Sessions:
     def close(self, request: Request) -> None:
         """End the session of the browser that sent `request`, if it has one."""
         with self._lock:
-            self._sessions.pop(_hash(request.cookies.get(COOKIE, "")), None)
+            self._sessions.pop(_hash(request.cookies.get(name_cookie(request, COOKIE), "")), None)
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -105,6 +119,11 @@ class Sessions:
     def sign(self, nonce: str) -> str:
         """Compute the CSRF token of the form for signing in, for the browser with `nonce` in a cookie."""
         return hmac.new(self._key, nonce.encode(), hashlib.sha256).hexdigest()
+
+
+def name_cookie(request: Request, name: str) -> str:
+    """Get the name of a cookie: over https browsers take it from this host alone."""
+    return f"__Host-{name}" if request.url.scheme == "https" else name
 
 
 def _hash(name: str) -> bytes:

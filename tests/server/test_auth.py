@@ -90,7 +90,7 @@ def test_each_server_has_its_own_and_takes_no_older_one(tmp_path: Path) -> None:
     old = LocalToken(tmp_path)
     given = read_token(tmp_path)
     new = LocalToken(tmp_path)
-    with pytest.raises(UnauthorizedError, match="Invalid token"):
+    with pytest.raises(UnauthorizedError, match="local token"):
         identify(new, f"Bearer {given}".encode())
     old.remove()
     assert read_token(tmp_path) is not None, "an older server does not take away the newer one's"

@@ -6,13 +6,15 @@ import hmac
 import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 from urllib.parse import parse_qsl
 
+import anyio.from_thread
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, request_response
 
+from kg.access.actors import Actor
 from kg.errors import ForbiddenError, InvalidInputError, QuadciteError
 from kg.knowledge_graph import SENDER
 from kg.server import request_bodies
@@ -21,7 +23,7 @@ from kg.server.mcp import CancelOnDisconnect
 from kg.server.negotiation import media_type_of
 from kg.server.pages.site import Site, problem_page
 from kg.server.problem_details import HttpError, answering, method_not_allowed
-from kg.server.sessions import COOKIE, CSRF_FIELD, IDLE_S, LASTS_S, Form
+from kg.server.sessions import COOKIE, CSRF_FIELD, IDLE_S, LASTS_S, Form, Sessions, name_cookie
 
 LOGIN_COOKIE: Final = "quadcite-login"
 FORM_BYTES: Final = 64_000
@@ -102,36 +104,35 @@ def routes(site: Site) -> list[Route]:
     sessions = site.sessions
 
     def show(request: Request) -> Response:
-        nonce = request.cookies.get(LOGIN_COOKIE) or secrets.token_urlsafe(16)
+        nonce = request.cookies.get(name_cookie(request, LOGIN_COOKIE)) or secrets.token_urlsafe(16)
         context = {
             "session": sessions.find(request),
             "csrf": sessions.sign(nonce),
             "to": find_local_path(request.query_params.get("to", "")),
             "wrong": "wrong" in request.query_params,
-            "possible": sessions.accounts.token is not None,
+            "possible": sessions.accounts.token is not None or sessions.accounts.required,
         }
         response = page(request, "login.html", context, headers={"Cache-Control": "no-store"})
-        _set_cookie(request, response, LOGIN_COOKIE, nonce, "/login", IDLE_S)
+        set_cookie(request, response, LOGIN_COOKIE, nonce, IDLE_S)
         return response
 
     def sign_in(request: Request, form: Form) -> Response:
-        nonce = request.cookies.get(LOGIN_COOKIE, "")
+        nonce = request.cookies.get(name_cookie(request, LOGIN_COOKIE), "")
         if not nonce or not hmac.compare_digest(form.get(CSRF_FIELD, "").encode(), sessions.sign(nonce).encode()):
             raise ForbiddenError("The form was not sent from the page /login of this server, or cookies are off.")
         to = find_local_path(form.get("to", ""))
-        sessions.close(request)  # a name that the browser had before is worth nothing from here on
-        name = sessions.open(form.get("token", "").strip())
-        if name is None:
+        secret = form.get("token", "").strip()
+        actor = anyio.from_thread.run(sessions.accounts.find_holder, secret)
+        if actor is None:
             return RedirectResponse("/login?wrong=1", 303)
         response = RedirectResponse(to, 303, headers={"Cache-Control": "no-store"})
-        _set_cookie(request, response, COOKIE, name, "/", LASTS_S)
-        response.delete_cookie(LOGIN_COOKIE, path="/login", httponly=True, samesite="strict")
+        start_session(request, response, sessions, actor, secret)
         return response
 
     def sign_out(request: Request, form: Form) -> Response:
         sessions.close(request)
         response = RedirectResponse("/login", 303, headers={"Cache-Control": "no-store"})
-        response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+        _delete_cookie(request, response, COOKIE)
         return response
 
     return [
@@ -140,9 +141,31 @@ def routes(site: Site) -> list[Route]:
     ]
 
 
-def _set_cookie(request: Request, response: Response, name: str, value: str, path: str, seconds: float) -> None:
+def start_session(request: Request, response: Response, sessions: Sessions, actor: Actor, secret: str | None) -> None:
+    """Open a session for the browser that sent `request`, and give it the cookie."""
+    sessions.close(request)  # a name that the browser had before is worth nothing from here on
+    set_cookie(request, response, COOKIE, sessions.open(actor, secret), LASTS_S)
+    _delete_cookie(request, response, LOGIN_COOKIE)
+
+
+def set_cookie(
+    request: Request,
+    response: Response,
+    name: str,
+    value: str,
+    seconds: float,
+    samesite: Literal["lax", "strict"] = "strict",
+) -> None:
+    """Set a cookie that scripts cannot read, under the name that `name_cookie` gives it."""
     secure = request.url.scheme == "https"
-    response.set_cookie(name, value, int(seconds), path=path, secure=secure, httponly=True, samesite="strict")
+    response.set_cookie(
+        name_cookie(request, name), value, int(seconds), path="/", secure=secure, httponly=True, samesite=samesite
+    )
+
+
+def _delete_cookie(request: Request, response: Response, name: str) -> None:
+    secure = request.url.scheme == "https"
+    response.delete_cookie(name_cookie(request, name), path="/", secure=secure, httponly=True, samesite="strict")
 
 
 def find_local_path(given: str) -> str:
