@@ -470,6 +470,19 @@ def settings() -> Settings:
     return Settings()
 
 
+def find_trace_exporters() -> list[str]:
+    """Find the exporters of traces that the standard variables of OpenTelemetry ask for, by their entry points."""
+    if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
+        return []
+    endpoints = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    default = "otlp" if any(os.environ.get(name) for name in endpoints) else ""
+    names = [name.strip() for name in (os.environ.get("OTEL_TRACES_EXPORTER") or default).split(",")]
+    protocols = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
+    protocol = next((value for name in protocols if (value := os.environ.get(name))), "http/protobuf")
+    otlp = "otlp_proto_grpc" if protocol == "grpc" else "otlp_proto_http"
+    return [otlp if name == "otlp" else name for name in names if name not in ("", "none")]
+
+
 def settings_for(data_dir: Path | None) -> Settings:
     """Get the settings, with `data_dir` as the data directory if given."""
     return settings() if data_dir is None else settings().model_copy(update={"data_dir": data_dir})

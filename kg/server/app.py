@@ -70,6 +70,7 @@ from kg.server.queued_loads import running_loads
 from kg.server.request_bodies import Bodies, BodyAdmission
 from kg.server.resources import PAGES
 from kg.server.sessions import Sessions
+from kg.server.tracing import exporting_traces
 from kg.settings import Settings
 from kg.shacl.process import PLACES
 from kg.store.lock import find_address
@@ -296,6 +297,7 @@ def serve(
     with contextlib.closing(listen(host, 0 if stdio else settings.port if port is None else port)) as listening:
         address = address_of(listening, "https" if tls else "http")
         with (
+            exporting_traces(),
             KnowledgeGraph.open(data_dir, settings, reads=True) as kg,
             # Raw queries have their own workers, so that expensive ones never block the tools.
             QueryPool(kg.store, settings) as raw,
