@@ -48,7 +48,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class DataDirectory:
-    """The paths in the data directory `path`, which need not exist. A backup has the same.
+    """The paths in the data directory `path`, which need not exist. A point of a backup has the same.
 
     A restore moves the content in this order, the format version last: without it there is no data directory.
     """
@@ -64,7 +64,7 @@ class DataDirectory:
     derivations = Entry("derivations.sqlite", "the inputs and outputs of derivations", "state", "the next load", 1)
     load_queue = Entry("loads.sqlite", "loads that clients submitted, and their reports", "state", "their clients", 1)
     left_out_files = Entry("files/left_out.json", "near-duplicates without a graph", "state", "the next load of files")
-    backups = Entry("backups.jsonl", "the places of backups", "state")
+    backups = Entry("backups.jsonl", "the folders of backups", "state")
 
     snapshots = Entry("snapshots", "checkpoints that queries read, and temporary files", "cache", "queries")
     fetched = Entry("fetched", "files from the web that loads read", "cache", "the next load")
@@ -77,7 +77,6 @@ class DataDirectory:
     partial_files = Entry("*.partial", "files and folders that a killed process was writing", "cache")
     old_snapshots = Entry("snapshots-*", "checkpoints of a killed process", "cache")
 
-    checksums = Entry("checksums.json", "the checksums of a backup, until that is opened", "transient", version=1)
     unfinished_commit = Entry("unfinished-commit.json", "the bulk commit in progress", "transient")
     bulk_texts = Entry("bulk-commit-*", "the quads of a bulk commit, for the engine to read", "transient")
     restoring = Entry(".restoring", "the data of a restore in progress", "transient")

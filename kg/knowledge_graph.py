@@ -175,6 +175,8 @@ class KnowledgeGraph:
     """Publishes the URL of this process to processes that find the data directory locked."""
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
     """Returns the result of the last check of the dataset shapes; set by the process that runs these checks."""
+    backup_state: Callable[[], Any] | None = field(default=None, repr=False)
+    """Returns the state of the backups; set by the process that writes them by itself."""
     ingestion: Ingestion = field(default_factory=Ingestion, repr=False)
     """The state of the files that are loaded while they change."""
     loads: LoadLog = field(default_factory=LoadLog, repr=False)

@@ -6,13 +6,45 @@ import os
 import re
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from platformdirs import user_cache_path
-from pydantic import BaseModel, ConfigDict, Field, HttpUrl, IPvAnyNetwork, SecretStr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    IPvAnyNetwork,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from kg.data_directory import DataDirectory
+
+_UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_MOST_S: Final = 366 * 86_400
+
+
+def parse_period(text: str) -> int:
+    """Parse a time such as ``30s``, ``15m``, ``6h``, ``1d`` or ``2w`` into seconds. Raises ValueError."""
+    number, unit = text[:-1], text[-1:]
+    if number.isascii() and number.isdigit() and len(number) < 9 and unit in _UNITS:
+        seconds = int(number) * _UNITS[unit]
+        if 0 < seconds <= _MOST_S:
+            return seconds
+    raise ValueError(f"Invalid time {text!r}. Expected a number with a unit, up to a year: 30s, 15m, 6h, 1d, 2w")
+
+
+def _check_period(text: str) -> str:
+    parse_period(text)
+    return text
+
+
+Period = Annotated[str, AfterValidator(_check_period)]
+"""A time with its unit (`parse_period`)."""
 
 
 class Wikibase(BaseModel):
@@ -366,6 +398,18 @@ class Settings(BaseSettings):
     schedules: Path | None = Field(
         None, description="TOML file of sources that the server loads again by schedule (`kg serve --refresh`)."
     )
+    backup_to: Path | None = Field(
+        None, description="Folder of backups, outside of the data directory. A server adds points to it by itself."
+    )
+    backup_every: Period = Field(
+        "1d",
+        description="Time between two points of a server: a number with a unit (`30s`, `15m`, `6h`, `1d`).",
+    )
+    backup_keep: int = Field(
+        0, ge=0, description="Number of newest points that are kept. If all three of these are 0, all are kept."
+    )
+    backup_keep_daily: int = Field(0, ge=0, description="Number of days whose last point is kept.")
+    backup_keep_weekly: int = Field(0, ge=0, description="Number of weeks whose last point is kept.")
 
     @property
     def directory(self) -> DataDirectory:

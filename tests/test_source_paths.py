@@ -10,6 +10,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
+from kg.integrity.backups import restore_backup
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_iri
 from kg.provenance.load_records import Agent, RecordOrigin, RowsOf, Run, SourceFile, load_sources, mint_source
@@ -138,7 +139,8 @@ def test_backup_prunes_like_the_original(tmp_path: Path) -> None:
     write(folder / "a.csv", "a"), write(folder / "b.csv", "b")
     with open_graph(tmp_path / "data") as kg:
         load(kg, "hansard", [str(folder)])
-        backup(kg, str(tmp_path / "copy"))
+        backup(kg, str(tmp_path / "backups"))
+    restore_backup(tmp_path / "backups", tmp_path / "copy")
     (folder / "b.csv").unlink()
     with open_graph(tmp_path / "copy") as kg:
         assert load(kg, "hansard", [str(folder)], prune=True).removed == 1

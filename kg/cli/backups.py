@@ -1,7 +1,8 @@
-"""`kg doctor`, `kg backup` and `kg restore`: detection of damage, verified backups, restoration."""
+"""`kg backup`, `kg restore`, `kg doctor` and `kg compact`: backups and their restoration, damage, erasure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -10,7 +11,7 @@ import typer
 from kg.cli import output
 from kg.cli.connection import connect, find_graph, find_server
 from kg.cli.output import AsJson, DataDir
-from kg.settings import settings_for
+from kg.settings import Settings, parse_period, settings_for
 
 SHOWN: Final = 20
 """Maximum problems named in the text output. --json has up to 50 of each kind."""
@@ -19,43 +20,147 @@ REPAIRABLE: Final = frozenset({"changed", "derived", "index", "missing", "text"}
 """The kinds of problems that `--repair` can remove while the store is open."""
 
 
+app = typer.Typer(help="Add, list and verify the points of a folder of backups.", no_args_is_help=True)
+
+Folder = Annotated[
+    Path | None, typer.Argument(metavar="FOLDER", help="Folder of backups. Default: QUADCITE_BACKUP_TO.")
+]
+Number = Annotated[
+    int | None, typer.Option("--point", metavar="N", min=1, help="Number of a point, from `kg backup list`.")
+]
+
+
+def _find_folder(folder: Path | None, data_dir: Path | None = None) -> Path:
+    chosen = folder or settings_for(data_dir).backup_to
+    if chosen is None:
+        raise typer.BadParameter("Name a folder, or set QUADCITE_BACKUP_TO.", param_hint="FOLDER")
+    return chosen.absolute()
+
+
+def with_options(settings: Settings, given: Mapping[str, object]) -> Settings:
+    """Replace settings of backups by the options that were given."""
+    changed = {name: value for name, value in given.items() if value is not None}
+    if "backup_every" in changed:
+        try:
+            parse_period(str(changed["backup_every"]))
+        except ValueError as error:
+            raise typer.BadParameter(f"{error}.", param_hint="--backup-every") from None
+    return settings.model_copy(update=changed)
+
+
+@app.command("create", epilog=output.examples("kg backup create /mnt/backups --keep 7 --keep-weekly 8"))
 @output.reported
-def backup(
-    target: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create. It must not exist.")],
+def create(
+    folder: Folder = None,
+    keep: Annotated[
+        int | None,
+        typer.Option("--keep", metavar="N", min=0, help="Remove all but the newest N points. 0: remove none."),
+    ] = None,
+    daily: Annotated[
+        int | None, typer.Option("--keep-daily", metavar="N", min=0, help="Keep the last point of N days, too.")
+    ] = None,
+    weekly: Annotated[
+        int | None, typer.Option("--keep-weekly", metavar="N", min=0, help="Keep the last point of N weeks, too.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Do not read the store of the point through.")] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy the data directory into a new folder, with checksums, and read the copy through. A server may be running."""
+    """Add a point to a folder of backups: files that it has are not copied again. A server may be running.
 
+    How many points are kept is by default that of the settings (QUADCITE_BACKUP_KEEP and others).
+    """
+    target = _find_folder(folder, data_dir)
+    given = {"newest": keep, "daily": daily, "weekly": weekly}
     with connect(data_dir) as graph, output.progress("copying") as advance:
-        done = graph.call("backup", {"target": str(target.absolute())}, advance)
+        arguments = {"folder": str(target), "read": not quick, **given}
+        done = graph.call("backup", arguments, advance)
     if as_json:
         output.put_json(done)
         return
-    output.put(f"Copied generation {done['generation']} to {target}, and read the copy: {done['quads']:,} quads.")
+    output.put(_describe_created(done))
     if not done["index"]:
-        output.say("kg: The search index was not available and is not in the copy. It is rebuilt from the store.")
+        output.say("kg: The search index was not available and is not in the backup. It is rebuilt from the store.")
+
+
+def _describe_created(done: dict[str, Any]) -> str:
+    what = f"generation {done['generation']} with {done['quads']:,} quads"
+    removed = f" Removed {output.counted(len(done['removed']), 'point')}." if done["removed"] else ""
+    if not done["new"]:
+        return f"Nothing has changed since point {done['number']} ({what}).{removed}"
+    return (
+        f"Added point {done['number']} to {done['folder']}: {what}, {done['added'] / 1e6:,.1f} MB of new files in "
+        f"{done['seconds']:g} s.{removed}"
+    )
+
+
+@app.command("list", epilog=output.examples("kg backup list /mnt/backups"))
+@output.reported
+def list_points(folder: Folder = None, as_json: AsJson = False) -> None:
+    """List the points of a folder of backups, the newest first."""
+    from kg.integrity.backups import list_backups
+
+    found = list_backups(_find_folder(folder))
+    if as_json:
+        output.put_json(found)
+    else:
+        names = ("number", "written", "confirmed", "generation", "quads", "bytes", "added", "index", "read")
+        rows = (["" if point.get(name) is None else str(point[name]) for name in names] for point in found["points"])
+        output.columns(("point", *names[1:]), rows)
+    for problem in found["problems"]:
+        output.say(f"kg: {problem}")
+    if found["problems"]:
+        raise typer.Exit(output.FAILURE)
+
+
+@app.command("verify", epilog=output.examples("kg backup verify /mnt/backups"))
+@output.reported
+def verify(folder: Folder = None, point: Number = None, as_json: AsJson = False) -> None:
+    """Read all files of all points, or of one, and the store of the newest, or of that one.
+
+    Exit code 1: problems were found.
+    """
+    from kg.integrity.backups import verify_backups
+    from kg.integrity.doctor import report
+
+    with output.progress("verifying") as advance:
+        advance(0, None, "reading the files")
+        inspection = verify_backups(_find_folder(folder), point)
+    found = report(inspection.problems, dict(inspection.counts))
+    if as_json:
+        output.put_json(found)
+    else:
+        _show(found, "Keep the folder as it is, and restore a point without problems.")
+    if not found["ok"]:
+        raise typer.Exit(output.FAILURE)
 
 
 @output.reported
 def restore(
-    source: Annotated[Path, typer.Argument(metavar="BACKUP", help="Folder that kg backup wrote.")],
+    folder: Folder = None,
+    point: Number = None,
     replace: Annotated[
-        bool, typer.Option("--replace", help="Replace all that the data directory contains by the backup.")
+        bool, typer.Option("--replace", help="Replace all that the data directory contains by the point.")
     ] = False,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a backup into the data directory, after verifying it. No server may be running on it."""
+    """Copy a point of a folder of backups into the data directory, after verifying it. Default: the newest.
+
+    No server may be running on the data directory.
+    """
     from kg.integrity.backups import restore_backup
 
+    source = _find_folder(folder, data_dir)
     with output.progress("restoring") as advance:
         advance(0, None, "verifying and copying")
-        done = restore_backup(source, settings_for(data_dir).data_dir, replace=replace)
+        done = restore_backup(source, settings_for(data_dir).data_dir, number=point, replace=replace)
     if as_json:
         output.put_json(done)
     else:
-        output.put(f"Restored {source} to {done['data_dir']}.")
+        output.put(
+            f"Restored point {done['point']} of {source}, generation {done['generation']}, to {done['data_dir']}."
+        )
 
 
 @output.reported
@@ -93,15 +198,15 @@ def _show_compacted(done: dict[str, Any]) -> None:
             f"{output.counted(done['quarantined'], 'record')} in quarantine keep their text: kg quarantine list."
         )
     for each in done["backups"]:
-        output.put(f"Backup of {each['written']}, with the old text: {each['target']}")
-    output.put("Replace earlier backups, copies of them, and copies of the source files yourself: kg backup DIR.")
+        output.put(f"Backups up to {each['written']}, with the old text: {each['target']}")
+    output.put(
+        "Replace earlier backups (`kg backup create FOLDER --keep 1`), copies of them, and copies of the source files "
+        "yourself."
+    )
 
 
 @output.reported
 def doctor(
-    source: Annotated[
-        Path | None, typer.Argument(metavar="BACKUP", help="Folder that kg backup wrote. Default: the data directory.")
-    ] = None,
     repair: Annotated[
         bool,
         typer.Option(
@@ -112,25 +217,16 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Find damage: read all indexes, texts, hashes and provenance. Exit code 1: problems were found."""
-    if source is not None and (repair or data_dir is not None):
-        raise typer.BadParameter("--repair and --data-dir cannot be used with a backup.")
     with output.progress("inspecting") as advance:
         advance(0, None, "reading the store")
-        found = _inspect_backup(source) if source is not None else _inspect(data_dir, repair)
+        found = _inspect(data_dir, repair)
     if as_json:
         output.put_json(found)
     else:
-        _show(found, is_backup=source is not None, repaired=repair)
+        kinds = {problem["kind"] for problem in found["problems"]}
+        _show(found, _advise(kinds, repaired=repair))
     if not found["ok"]:
         raise typer.Exit(output.FAILURE)
-
-
-def _inspect_backup(source: Path) -> dict[str, Any]:
-    from kg.integrity.backups import inspect_backup
-    from kg.integrity.doctor import report
-
-    found = inspect_backup(source)
-    return report(found.problems, dict(found.counts))
 
 
 def _inspect(data_dir: Path | None, repair: bool) -> dict[str, Any]:
@@ -167,7 +263,7 @@ def _inspect(data_dir: Path | None, repair: bool) -> dict[str, Any]:
     return document
 
 
-def _show(found: dict[str, Any], *, is_backup: bool, repaired: bool) -> None:
+def _show(found: dict[str, Any], advice: str | None) -> None:
     checked = found["checked"]
     for done in found["repaired"]:
         output.put(f"Repaired: {done}")
@@ -182,24 +278,22 @@ def _show(found: dict[str, Any], *, is_backup: bool, repaired: bool) -> None:
         parts = [f"{checked['stored_quads']:,} quads with provenance and ontology"]
         counts = {"stored_graphs": "graphs", "hashes": "hashes", "texts": "texts"}
         parts += [f"{checked[name]:,} {shown}" for name, shown in counts.items() if name in checked]
-        parts += [f"{name} {checked[name]}" for name in ("index", "checksums") if name in checked]
+        parts += [f"{name} {checked[name]}" for name in ("index", "points", "files") if name in checked]
         output.put(f"Read {', '.join(parts)}.")
     if found["ok"]:
         output.put("No damage was found.")
         return
     output.put(f"{output.counted(len(found['problems']), 'problem')} found.")
-    if (advice := _advise({problem["kind"] for problem in found["problems"]}, is_backup, repaired)) is not None:
+    if advice is not None:
         output.put(advice)
 
 
-def _advise(kinds: set[str], is_backup: bool, repaired: bool) -> str | None:
+def _advise(kinds: set[str], *, repaired: bool) -> str | None:
     """Name what to do about problems of `kinds`, in addition to the commands of the problems."""
-    if is_backup:
-        return "Keep this backup as it is, and use another one."
     if kinds & {"unreadable", "file"}:
         return (
             "Stop the server of this data directory if there is one, and run `kg doctor --repair`. It rebuilds the "
-            "store from what can be read. Or restore a backup: `kg restore BACKUP --replace`."
+            "store from what can be read. Or restore a backup: `kg restore FOLDER --replace`."
         )
     if repaired or not kinds & REPAIRABLE:
         return None

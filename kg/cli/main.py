@@ -56,6 +56,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(loads.app, name="loads")
+app.add_typer(backups.app, name="backup")
 app.add_typer(models.app, name="models")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(summaries.app, name="summaries")
@@ -588,8 +589,7 @@ def reindex(
 
 app.command("mentions")(derivations.find_mentions)
 app.command(epilog=output.examples("kg derive", "kg derive entities --full"))(derivations.derive)
-app.command(epilog=output.examples("kg backup /mnt/backups/today"))(backups.backup)
-app.command(epilog=output.examples("kg restore /mnt/backups/today --data-dir kg-data"))(backups.restore)
+app.command(epilog=output.examples("kg restore /mnt/backups --point 12 --data-dir restored"))(backups.restore)
 app.command()(backups.doctor)
 app.command()(backups.compact)
 app.command(epilog=output.examples("kg audit --since 2h --outcome forbidden", "kg audit verify"))(audit.audit)
@@ -640,6 +640,15 @@ def serve(
         bool,
         typer.Option("--insecure", help="Bind any address without accounts: everyone reads and writes."),
     ] = False,
+    backup_to: Annotated[
+        Path | None, typer.Option("--backup-to", metavar="FOLDER", help="Folder to which backups are added.")
+    ] = None,
+    backup_every: Annotated[
+        str | None, typer.Option("--backup-every", metavar="TIME", help="Time between two backups: 15m, 6h, 1d.")
+    ] = None,
+    keep: Annotated[
+        int | None, typer.Option("--keep", metavar="N", min=0, help="Keep the newest N backups. 0: keep all.")
+    ] = None,
     data_dir: DataDir = None,
 ) -> None:
     """Serve the graph over MCP (/mcp) and SPARQL (/sparql). State for monitoring is at /health."""
@@ -648,7 +657,8 @@ def serve(
 
     gc.freeze()
     gc.enable()
-    chosen = settings_for(data_dir)
+    given = {"backup_to": backup_to, "backup_every": backup_every, "backup_keep": keep}
+    chosen = backups.with_options(settings_for(data_dir), given)
     if refresh is not None:
         chosen = chosen.model_copy(update={"schedules": refresh})
     if (tls_cert is None) != (tls_key is None):

@@ -1,179 +1,218 @@
-"""Backups: verified copies of a data directory with the checksums of their files, and their restoration."""
+"""Backups: points in a folder that are copied while the data directory is open, verified, listed and restored."""
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
+
+import pyoxigraph
 
 from kg import __version__
 from kg.data_directory import DataDirectory
 from kg.errors import (
     ConflictError,
     IndexUnavailableError,
-    InvalidInputError,
     QuadciteError,
     StoreDamagedError,
     StoreError,
     StoreVersionError,
 )
-from kg.integrity import checksums
-from kg.integrity.checksums import FileSum
+from kg.files import copy_with_holes
+from kg.integrity.backup_folder import (
+    BackupFolder,
+    Point,
+    Retention,
+    StoredFile,
+    compute,
+    describe_error,
+    require_outside,
+)
 from kg.integrity.inspection import Inspection, Problem, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
-from kg.store.lock import DirectoryLock, require_known_version, sync_folder
+from kg.settings import Settings
+from kg.store.commits import load_counters
+from kg.store.lock import DirectoryLock, find_address, require_known_version, sync_folder
 from kg.text import join_first
+from kg.vocabulary import KG
 
 _CORRUPTION: Final = "Corruption:"
 """How a message of the engine about a damaged block begins."""
 
 _SHOWN: Final = 3
+_TABLE: Final = ".sst"
+"""The ending of the engine's table files, which never change."""
+_NEVER: Final = Retention()
 
 
-def write_backup(kg: KnowledgeGraph, folder: Path) -> dict[str, Any]:
-    """Copy a data directory into the new folder `folder` and read the copy through.
+def write_backup(kg: KnowledgeGraph, path: Path, *, read: bool = True, retention: Retention = _NEVER) -> dict[str, Any]:
+    """Add a point with the state of now to the folder of backups at `path`, unless nothing has changed since the last.
 
-    The store is a checkpoint, so others may write meanwhile. Without its process, the index is left out: it is derived
-    from the store. Raises StoreDamagedError, which names the damage; then there is no folder.
+    The store is a checkpoint, so others may write meanwhile. Its table files that the folder has are not read again:
+    they never change. With `read`, the store of the point is read through. Without its process, the index is left out:
+    it is derived from the store. Afterwards the points that `retention` does not keep are removed.
+
+    Raises StoreDamagedError, which names the damage, ConflictError while another backup is written to the folder, and
+    QuadciteError if it cannot be written; then there is no new point.
     """
     data_dir = kg.settings.data_dir
-    if folder.resolve().is_relative_to(data_dir.resolve()):
-        raise InvalidInputError(f"{folder} is inside {data_dir} and would be lost with it. Name a folder elsewhere.")
+    require_outside(path, data_dir)
     started = time.monotonic()
     try:
-        with _reserve(folder) as partial:
-            counted = kg.store.statistics()
-            with kg.store.snapshot(counted.generation) as snapshot:
-                sums = _copy_parts(kg.settings.directory, snapshot.path, partial)
-            has_index = _copy_index(kg, partial, sums)
-            inspection = _verify_copy(partial, sums)
-            about = {
-                "generation": snapshot.generation,
-                "quads": inspection.counts["quads"],
-                "written": datetime.now(UTC).isoformat(timespec="seconds"),
-                "quadcite": __version__,
-            }
-            checksums.record(partial, sums, about)
-            os.sync()  # all files are on the disk before the copy gets its name
-            partial.rename(folder)
-            sync_folder(folder.parent)
-            _remember(kg.settings.directory, folder, about["written"])
+        with BackupFolder(path).writing() as folder:
+            points = folder.list_points()
+            base = points[-1] if points else None
+            before = folder.list_contents()
+            with kg.store.snapshot(kg.store.statistics().generation) as snapshot:
+                files = _add_parts(kg.settings.directory, snapshot.path, folder, base)
+                quads = load_counters(pyoxigraph.Store.read_only(str(snapshot.path))).get(KG.quadCount, 0)
+            files |= _add_index(kg, folder)
+            now = datetime.now(UTC).replace(microsecond=0)
+            is_new = base is None or not base.has_equal_files(files)
+            if base is not None and not is_new:
+                point = base.model_copy(update={"confirmed": now, "read": base.read or read})
+            else:
+                new = {file.sha256 for file in files.values()} - before
+                point = Point(
+                    number=folder.next_number(),
+                    generation=snapshot.generation,
+                    quads=quads,
+                    written=now,
+                    confirmed=now,
+                    quadcite=__version__,
+                    server=find_address(data_dir),
+                    read=read,
+                    added=sum(folder.measure(sha256) for sha256 in new),
+                    files=files,
+                )
+            if point.read and (base is None or is_new or not base.read):
+                _require_readable(folder, point)
+            folder.write(point)
+            removed = folder.prune(retention)
+            _remember(kg.settings.directory, path)
     except StoreError as error:
         if isinstance(error, StoreDamagedError) or _CORRUPTION not in str(error):
             raise
         raise StoreDamagedError(f"No backup was written: the store is damaged. {error} Run `kg doctor`.") from error
     except OSError as error:
-        raise QuadciteError(f"Cannot write a backup to {folder}: {error.strerror or error}.") from error
+        raise describe_error(error, f"write a backup to {path}") from error
     return {
-        "target": str(folder),
-        **about,
-        "index": has_index,
-        "bytes": sum(each.bytes for each in sums.values()),
-        "seconds": round(time.monotonic() - started, 1),
-        "memory_mb": inspection.counts["memory_mb"],
+        "folder": str(path),
+        **describe_point(point),
+        "new": is_new,
+        "removed": removed,
+        "seconds": round(time.monotonic() - started, 2),
     }
 
 
-def _remember(directory: DataDirectory, folder: Path, written: str) -> None:
-    """Record where a backup is, for `kg compact` to name it. On a disk that cannot be written it stays unknown."""
+def choose_retention(
+    settings: Settings, newest: int | None = None, daily: int | None = None, weekly: int | None = None
+) -> Retention:
+    """Choose how many points are kept: as given, else as the settings have it."""
+    if newest is daily is weekly is None:
+        return Retention(settings.backup_keep, settings.backup_keep_daily, settings.backup_keep_weekly)
+    return Retention(newest or 0, daily or 0, weekly or 0)
+
+
+def describe_point(point: Point) -> dict[str, Any]:
+    """Describe a point without its files."""
+    fields = point.model_dump(mode="json", exclude={"files"}, exclude_none=True)
+    return {**fields, "index": point.has_index, "files": len(point.files), "bytes": point.bytes}
+
+
+def list_backups(path: Path) -> dict[str, Any]:
+    """List the points of a folder of backups, the newest first, and the problems of those that cannot be read."""
+    folder = BackupFolder(path).require()
+    points = [describe_point(point) for point in folder.list_points()[::-1]]
+    return {"folder": str(path), "points": points, "problems": folder.list_problems()}
+
+
+def _remember(directory: DataDirectory, path: Path) -> None:
+    """Record where backups are, for `kg compact` to name them. On a disk that cannot be written it stays unknown."""
+    if str(path.resolve()) in _list_targets(directory):
+        return
     with suppress(OSError), directory.backups.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"target": str(folder.resolve()), "written": written}) + "\n")
+        file.write(json.dumps({"target": str(path.resolve())}) + "\n")
+
+
+def _list_targets(directory: DataDirectory) -> list[str]:
+    targets: dict[str, None] = {}
+    with suppress(OSError):
+        for line in directory.backups.read_text(encoding="utf-8").splitlines():
+            with suppress(ValueError, KeyError, TypeError):  # a line that a crash has cut
+                targets[str(json.loads(line)["target"])] = None
+    return [*targets]
 
 
 def list_known_backups(directory: DataDirectory) -> list[dict[str, str]]:
-    """List the backups of a data directory that are still where they were written, the oldest first."""
-    found: dict[str, dict[str, str]] = {}
-    with suppress(FileNotFoundError):
-        for line in directory.backups.read_text(encoding="utf-8").splitlines():
-            with suppress(ValueError, KeyError, TypeError):  # a line that a crash has cut
-                each = json.loads(line)
-                found[str(each["target"])] = {"target": str(each["target"]), "written": str(each["written"])}
-    return [each for target, each in found.items() if DataDirectory(Path(target)).format.is_file()]
+    """List the folders of backups of a data directory that are still there, with the time of their newest points."""
+    found = []
+    for target in _list_targets(directory):
+        with suppress(QuadciteError):
+            if points := BackupFolder(Path(target)).require().list_points():
+                found.append({"target": target, "written": points[-1].written.isoformat()})
+    return found
 
 
-@contextmanager
-def _reserve(folder: Path) -> Iterator[Path]:
-    """Provide an empty folder next to `folder`, for one backup at a time, and remove it unless it was renamed.
+def _add_parts(
+    directory: DataDirectory, store: Path, folder: BackupFolder, base: Point | None
+) -> dict[str, StoredFile]:
+    """Add the content but for the index, with the checkpoint `store` as the store; return the files by name."""
+    files: dict[str, StoredFile] = {}
+    for part in directory.find("content"):
+        if part == directory.index:
+            continue
+        source = store if part == directory.store else part
+        for path in sorted(source.rglob("*")) if source.is_dir() else [source]:
+            if path.is_file():
+                name = (Path(part.name) / path.relative_to(source)).as_posix()
+                files[name] = _add_file(path, folder, None if base is None else base.files.get(name))
+    return files
 
-    Raises ConflictError while another backup is written to `folder`, and InvalidInputError if `folder` exists.
-    """
-    partial = folder.with_name(folder.name + ".partial")
-    partial.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(partial, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    locked = False
 
-    def is_reserved() -> bool:
-        return partial.is_dir() and os.path.samestat(os.fstat(descriptor), partial.stat())
+def _add_file(path: Path, folder: BackupFolder, earlier: StoredFile | None) -> StoredFile:
+    """Add a file, unless it is a table file that the point before has and the folder still contains."""
+    if path.suffix != _TABLE:
+        return folder.add(path)
+    found = path.stat()
+    source = found.st_ino, found.st_mtime_ns
+    is_earlier = earlier is not None and (earlier.source, earlier.bytes) == (source, found.st_size)
+    if earlier is not None and is_earlier and folder.has_content(earlier):
+        return earlier
+    return folder.add(path).model_copy(update={"source": source})
 
+
+def _add_index(kg: KnowledgeGraph, folder: BackupFolder) -> dict[str, StoredFile]:
+    """Add the files of the index; none if its process does not copy it."""
+    target = DataDirectory(folder.incoming).index
+    known = folder.list_contents()
     try:
-        with suppress(BlockingIOError):
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            locked = is_reserved()
-        if not locked:
-            raise ConflictError(
-                f"Another backup is being written to {folder}. It goes on; this one wrote nothing. Name another folder."
-            )
-        try:
-            if folder.exists():
-                raise InvalidInputError(f"{folder} already exists. Name a new folder.")
-            for leftover in partial.iterdir():
-                shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
-            yield partial
-        finally:
-            if is_reserved():  # not renamed
-                shutil.rmtree(partial, ignore_errors=True)
-    finally:
-        os.close(descriptor)
-
-
-def _copy_parts(directory: DataDirectory, store: Path, partial: Path) -> dict[str, FileSum]:
-    """Copy the content but for the index, with the checkpoint `store` as the store; return the checksums."""
-    sums: dict[str, FileSum] = {}
-    for path in directory.find("content"):
-        target = partial / path.name
-        if path.is_file():
-            shutil.copy2(path, target)
-            sums[path.name] = checksums.compute(target)
-        elif path != directory.index:
-            copied = checksums.copy_folder(store if path == directory.store else path, target)
-            sums |= {f"{path.name}/{name}": each for name, each in copied.items()}
-    return sums
-
-
-def _copy_index(kg: KnowledgeGraph, partial: Path, sums: dict[str, FileSum]) -> bool:
-    """Copy the index and add its checksums; return whether it could be copied."""
-    target = DataDirectory(partial).index
-    try:
-        read = kg.search.copy(target)
+        read = kg.search.copy(target, known)
     except IndexUnavailableError:
-        shutil.rmtree(target, ignore_errors=True)
-        return False
-    for name, digest in read.items():
-        sums[f"index/{name}"] = FileSum((target / name).stat().st_size, digest)
-    return True
+        return {}
+    files = {}
+    for name, digest in sorted(read.items()):
+        copied = target / name
+        stored = folder.take(copied, digest) if copied.exists() else folder.get_stored(digest)
+        files[f"{DataDirectory.index.name}/{name}"] = stored
+    return files
 
 
-def _verify_copy(partial: Path, sums: dict[str, FileSum]) -> Inspection:
-    """Compare the copied files with their sources, and read the copied store. Raises StoreDamagedError."""
-    differing = [name for name, wanted in sums.items() if checksums.compute(partial / name) != wanted]
-    if differing:
+def _require_readable(folder: BackupFolder, point: Point) -> None:
+    """Read the store of a point through. Raises StoreDamagedError."""
+    with folder.open_point(point) as copy:
+        problems = inspect_store(copy, content=False).problems
+    if problems:
         raise StoreDamagedError(
-            f"The copy differs from its source, in {join_first(differing, _SHOWN)}. Check the disk of the backup."
+            f"No backup was written: the store is damaged. {_describe(problems)} `kg doctor` names all of it and what "
+            "to do. Keep the earlier backups."
         )
-    inspection = inspect_store(DataDirectory(partial), content=False)
-    if inspection.problems:
-        raise StoreDamagedError(
-            f"No backup was written: the store is damaged. {_describe(inspection.problems)} `kg doctor` names all of "
-            "it and what to do. Keep the earlier backups."
-        )
-    return inspection
 
 
 def _describe(problems: Sequence[Problem]) -> str:
@@ -182,65 +221,87 @@ def _describe(problems: Sequence[Problem]) -> str:
     return shown if len(problems) <= _SHOWN else f"{shown} And {len(problems) - _SHOWN} more."
 
 
-def inspect_backup(folder: Path, *, content: bool = True) -> Inspection:
-    """Verify the checksums of a backup and read its store.
+def verify_backups(path: Path, number: int | None = None) -> Inspection:
+    """Compare the files of all points, or of one, with their checksums, and read the store of the newest, or of that.
 
-    Raises InvalidInputError if it is not a backup, and StoreVersionError if a newer version of Quadcite wrote it.
+    Raises InvalidInputError if it is not a folder of backups, NotFoundError for an unknown point, and StoreVersionError.
     """
-    copy = DataDirectory(folder)
-    if not copy.format.is_file() or not copy.store.is_dir():
-        raise InvalidInputError(f"{folder} is not a backup: it has no {copy.format.name} or no store.")
-    differing = checksums.verify(folder)
-    problems = _find_links(folder)
-    try:
-        require_known_version(folder)
-    except StoreVersionError:
-        raise
-    except StoreError as error:
-        problems.append(Problem("file", copy.format.name, str(error)))
-    problems += [Problem("file", name, message) for name, message in differing or ()]
-    found = inspect_store(copy, content=content)
-    counts = {**found.counts, "checksums": "none" if differing is None else "verified" if not differing else "differ"}
-    return Inspection([*problems, *found.problems], counts)
+    folder = BackupFolder(path).require()
+    with folder.reading():
+        chosen = [folder.load(number)] if number is not None else folder.list_points()
+        problems = [] if number is not None else [Problem("file", path.name, each) for each in folder.list_problems()]
+        problems += _check_files(folder, chosen)
+        counts: dict[str, Any] = {"points": len(chosen)}
+        counts["files"] = len({file.sha256 for point in chosen for file in point.files.values()})
+        if chosen:
+            found = _inspect_point(folder, chosen[-1], content=True)
+            problems += found.problems
+            counts |= {**found.counts, "point": chosen[-1].number}
+    return Inspection(problems, counts)
 
 
-def _find_links(folder: Path) -> list[Problem]:
-    """Find the symbolic links in a backup: what they lead to is not in it, and would not be restored."""
-    links = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_symlink())
-    return [Problem("file", name, "It is a symbolic link, and a backup has none.") for name in links]
+def _check_files(folder: BackupFolder, points: Sequence[Point]) -> list[Problem]:
+    """Read each file of the points once, and name those that differ."""
+    names: dict[str, tuple[StoredFile, list[str]]] = {}
+    for point in points:
+        for name, file in point.files.items():
+            names.setdefault(file.sha256, (file, []))[1].append(f"{name} of point {point.number}")
+    problems = []
+    for file, used in names.values():
+        if (problem := folder.check(file)) is not None:
+            remedy = f"Remove {folder.find_file(file)}, if it is there: the next backup writes it again, if it can."
+            problems.append(Problem("file", join_first(used, _SHOWN), f"{problem} {remedy}"))
+    return problems
 
 
-def restore_backup(backup: Path, data_dir: Path, *, replace: bool = False) -> dict[str, Any]:
-    """Copy a backup into `data_dir`, which is empty unless `replace`, after verifying it.
+def _inspect_point(folder: BackupFolder, point: Point, *, content: bool) -> Inspection:
+    """Read the store of a point. Raises StoreVersionError if a newer version wrote it."""
+    with folder.open_point(point) as copy:
+        try:
+            require_known_version(copy.path)
+        except StoreVersionError:
+            raise
+        except StoreError as error:
+            return Inspection([Problem("file", copy.format.name, str(error))])
+        if not copy.store.is_dir():
+            return Inspection([Problem("file", copy.store.name, f"Point {point.number} has no store.")])
+        return inspect_store(copy, content=content)
 
-    The version file goes last, so that a directory that is restored half way is not taken for a data directory; another
-    restore then completes it. Raises StoreDamagedError for a damaged backup, ConflictError without `replace`, and
-    StoreLockedError while another process has `data_dir` open.
+
+def restore_backup(path: Path, data_dir: Path, *, number: int | None = None, replace: bool = False) -> dict[str, Any]:
+    """Copy a point of a folder of backups, by default the newest, into `data_dir`, after verifying it.
+
+    That is empty unless `replace`. The version file goes last, so that a directory that is restored half way is not
+    taken for a data directory; another restore then completes it. Raises StoreDamagedError for a damaged point,
+    ConflictError without `replace`, and StoreLockedError while another process has `data_dir` open.
     """
     started, directory = time.monotonic(), DataDirectory(data_dir)
-    here, there = backup.resolve(), data_dir.resolve()
-    if here.is_relative_to(there) or there.is_relative_to(here):
-        raise InvalidInputError(f"{backup} and {data_dir} contain one another. Move the backup elsewhere first.")
-    inspection = inspect_backup(backup, content=False)
-    if inspection.problems:
-        raise StoreDamagedError(
-            f"{backup} is damaged, and nothing was restored. {_describe(inspection.problems)} Use another backup."
-        )
-    try:
-        with DirectoryLock(data_dir, bare=True):
-            _copy_into(backup, directory, replace)
-    except OSError as error:
-        raise QuadciteError(f"Cannot restore into {data_dir}: {error.strerror or error}.") from error
+    require_outside(path, data_dir)
+    folder = BackupFolder(path).require()
+    with folder.reading():
+        point = folder.load(number)
+        problems = [*_check_files(folder, [point])] or _inspect_point(folder, point, content=False).problems
+        if problems:
+            raise StoreDamagedError(
+                f"Point {point.number} of {path} is damaged, and nothing was restored. {_describe(problems)} Use "
+                "another point: `kg backup list`."
+            )
+        try:
+            with DirectoryLock(data_dir, bare=True):
+                _copy_into(folder, point, directory, replace)
+        except OSError as error:
+            raise describe_error(error, f"restore into {data_dir}") from error
     return {
         "data_dir": str(data_dir),
-        "quads": inspection.counts["quads"],
-        "checksums": inspection.counts["checksums"],
+        "point": point.number,
+        "generation": point.generation,
+        "quads": point.quads,
         "index": directory.index.is_dir(),
         "seconds": round(time.monotonic() - started, 1),
     }
 
 
-def _copy_into(backup: Path, directory: DataDirectory, replace: bool) -> None:
+def _copy_into(folder: BackupFolder, point: Point, directory: DataDirectory, replace: bool) -> None:
     data_dir = directory.path
     interrupted = directory.restoring.exists() and not directory.format.exists()
     if directory.find_replaceable() and not replace and not interrupted:
@@ -248,11 +309,7 @@ def _copy_into(backup: Path, directory: DataDirectory, replace: bool) -> None:
     incoming, outgoing = directory.restoring, directory.replaced
     shutil.rmtree(incoming, ignore_errors=True)
     try:
-        incoming.mkdir()
-        copied = checksums.copy_folder(backup, incoming / "copy")
-        for name, each in copied.items():
-            if checksums.compute(incoming / "copy" / name) != each:
-                raise StoreDamagedError(f"The copy of {name} differs from the backup. Check the disk of {data_dir}.")
+        copy_files({name: folder.find_file(file) for name, file in point.files.items()}, point, incoming / "copy")
         os.sync()
     except BaseException:
         shutil.rmtree(incoming, ignore_errors=True)
@@ -267,6 +324,16 @@ def _copy_into(backup: Path, directory: DataDirectory, replace: bool) -> None:
         sync_folder(data_dir)
     shutil.rmtree(incoming)
     shutil.rmtree(outgoing)
+
+
+def copy_files(sources: Mapping[str, Path], point: Point, target: Path) -> None:
+    """Copy files of a point by name into a folder, and read the copies. Raises StoreDamagedError and OSError."""
+    for name, source in sources.items():
+        copy = target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy_with_holes(source, copy)
+        if not compute(copy).has_equal_content(point.files[name]):
+            raise StoreDamagedError(f"The copy of {name} differs from the backup. Check the disk of {target}.")
 
 
 def _move(entry: Path, folder: Path) -> None:

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -263,15 +263,15 @@ class EdgeIndex(RestartedProcess):
                 raise ModelError(status.embedder_error)
             time.sleep(_POLL_S)
 
-    def copy(self, target: Path) -> dict[str, str]:
+    def copy(self, target: Path, known: Collection[str] = ()) -> dict[str, str]:
         """Copy the files of the index into a new folder, between two writes; return the SHA-256 of the bytes read.
 
-        Raises IndexUnavailableError.
+        Files whose SHA-256 is `known` are only read. Raises IndexUnavailableError.
         """
         with self._writing:
             connection = self._connect()
             try:
-                read: dict[str, str] = connection.call("copy", COPY_TIMEOUT_S, target=str(target))
+                read: dict[str, str] = connection.call("copy", COPY_TIMEOUT_S, target=str(target), known=[*known])
             except ChildGoneError:
                 self._discard(connection)
                 raise IndexUnavailableError(f"The index process of {self._path} died while it copied.") from None

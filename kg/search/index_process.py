@@ -160,10 +160,11 @@ class Server:
     def _state(self) -> dict[str, str]:
         return {graph: state for index in self._indexes.values() for graph, state in index.state().items()}
 
-    def _copy(self, target: str) -> dict[str, str]:
-        read = self._indexes["text"].shards.copy(Path(target))
-        entities = self._indexes["entity"].shards.copy(Path(target) / ENTITIES)
-        read |= self._cache.copy(Path(target))
+    def _copy(self, target: str, known: list[str]) -> dict[str, str]:
+        stored = frozenset(known)
+        read = self._indexes["text"].shards.copy(Path(target), stored)
+        entities = self._indexes["entity"].shards.copy(Path(target) / ENTITIES, stored)
+        read |= self._cache.copy(Path(target), stored)
         return read | {f"{ENTITIES}/{path}": digest for path, digest in entities.items()}
 
     def _close(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
@@ -251,10 +251,10 @@ class SearchIndex(Protocol):
         """Block until no vector is pending. Raises ModelError if vectors cannot be computed."""
         ...
 
-    def copy(self, target: Path) -> dict[str, str]:
+    def copy(self, target: Path, known: Collection[str] = ()) -> dict[str, str]:
         """Copy the files of the index into a new folder; return the SHA-256 of the bytes read, by path in it.
 
-        Raises IndexUnavailableError.
+        Files whose SHA-256 is `known` are only read. Raises IndexUnavailableError.
         """
         ...
 

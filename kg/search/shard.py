@@ -18,7 +18,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -353,15 +353,15 @@ class Shard:
                 self.counts.save()
                 self._unflushed = 0
 
-    def copy(self, target: Path) -> dict[str, str]:
+    def copy(self, target: Path, known: Collection[str] = ()) -> dict[str, str]:
         """Copy the files, flushed, into a new folder, while no update is written. Holes stay holes.
 
-        Returns the SHA-256 of the bytes read, by path in the folder.
+        Files whose SHA-256 is `known` are only read. Returns the SHA-256 of the bytes read, by path in the folder.
         """
         read: dict[str, str] = {}
 
         def copy_file(source: str, copied: str) -> None:
-            read[Path(copied).relative_to(target).as_posix()] = copy_with_holes(source, copied)
+            read[Path(copied).relative_to(target).as_posix()] = copy_with_holes(source, copied, known)
 
         with self.writing:
             self.flush()

@@ -236,9 +236,9 @@ class ShardGroup:
         """Optimize a shard; see `Shard.optimize`."""
         return self.parts[name].optimize()
 
-    def copy(self, name: str, target: str) -> dict[str, str]:
+    def copy(self, name: str, target: str, known: Sequence[str] = ()) -> dict[str, str]:
         """Copy the files of a shard; see `Shard.copy`."""
-        return self.parts[name].copy(Path(target))
+        return self.parts[name].copy(Path(target), frozenset(known))
 
     def close(self) -> None:
         """Flush and close the files."""

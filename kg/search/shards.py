@@ -16,7 +16,7 @@ import secrets
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
@@ -486,15 +486,18 @@ class Shards:
         """Optimize a shard while it is searched and written; see `Shard.optimize`."""
         return bool(self._ask_holder(name, "optimize", name=name))
 
-    def copy(self, target: Path) -> dict[str, str]:
-        """Copy the files, flushed, into a new folder; return the SHA-256 of the bytes read, by path in the folder."""
+    def copy(self, target: Path, known: Collection[str] = ()) -> dict[str, str]:
+        """Copy the files, flushed, into a new folder; return the SHA-256 of the bytes read, by path in the folder.
+
+        Files whose SHA-256 is `known` are only read.
+        """
         with self.writing:
             read: dict[str, str] = {}
             for name in self.names:
-                copied = self._ask_holder(name, "copy", name=name, target=str(target / name))
+                copied = self._ask_holder(name, "copy", name=name, target=str(target / name), known=[*known])
                 read |= {f"{name}/{path}": digest for path, digest in copied.items()}
             for file in (_RECORD, _KEY):
-                read[file] = copy_with_holes(self.folder / file, target / file)
+                read[file] = copy_with_holes(self.folder / file, target / file, known)
             return read
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import shutil
 import sqlite3
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -156,11 +156,11 @@ class VectorCache:
             self._remove_logs()
             partial.replace(self._path)
 
-    def copy(self, target: Path) -> dict[str, str]:
-        """Copy the file into a folder; return the SHA-256 of the bytes read, by path in it."""
+    def copy(self, target: Path, known: Collection[str] = ()) -> dict[str, str]:
+        """Copy the file into a folder, unless its SHA-256 is `known`; return the SHA-256 by path in it."""
         with self._lock:
             self._get().execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            return {FILE: copy_with_holes(self._path, target / FILE)}
+            return {FILE: copy_with_holes(self._path, target / FILE, known)}
 
     def close(self) -> None:
         """Close the file. A thread that still embeds a batch may call `put` after it."""

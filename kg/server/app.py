@@ -32,6 +32,8 @@ from kg.access.tokens import Tokens
 from kg.data_directory import DataDirectory
 from kg.errors import InvalidInputError, QuadciteError, StoreError
 from kg.files import is_unwritable
+from kg.integrity.backup_folder import require_outside
+from kg.integrity.backup_schedule import BackupSchedule
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.load_schedule import Schedule, read_schedules
 from kg.loading import exclusive_load
@@ -42,6 +44,7 @@ from kg.remote.http import is_loopback
 from kg.search import index_sync
 from kg.server import (
     admin_routes,
+    backup_routes,
     connector_routes,
     graph_store,
     monitoring,
@@ -140,6 +143,7 @@ def create_app(
             measuring(kg),
             kg.connectors.watching(),
             running_loads(kg, schedules),
+            backing_up(kg),
         ):
             yield
 
@@ -167,6 +171,13 @@ def create_app(
     routes += monitoring.routes(monitor)
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads), *sparql_check.routes(kg, threads)]
+    routes += [Route(path, CancelOnDisconnect(app, endpoint.actor)) for path, app in apps.items()]
+    routes += [
+        tool_routes.health_route(kg, threads, partial(_count_held, kg, endpoint, threads, bodies, connections)),
+        *queries.running_query_routes(endpoint),
+    ]
+    routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint), *backup_routes.routes(kg, endpoint)]
+    routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
     routes += [*shacl_endpoint.routes(kg, endpoint, threads), *connector_routes.routes(kg)]
     routes += [*service_description.routes(kg, endpoint), *pages.routes(site), *static.routes()]
     origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]
@@ -263,6 +274,18 @@ def repairing_index(kg: KnowledgeGraph) -> Iterator[None]:
             kg.unindexed.clear()
 
 
+@contextlib.contextmanager
+def backing_up(kg: KnowledgeGraph) -> Iterator[None]:
+    """Add points to the folder of backups in the background until the block ends, if the settings name one."""
+    if kg.settings.backup_to is None:
+        yield
+        return
+    schedule = BackupSchedule(kg)
+    kg.backup_state = lambda: schedule.state
+    with schedule.running():
+        yield
+
+
 def serve(
     data_dir: Path,
     settings: Settings,
@@ -285,6 +308,8 @@ def serve(
     stdio = transport == "stdio"
     path = find_mount(mount)
     schedules = [] if settings.schedules is None else read_schedules(settings.schedules, check_source)
+    if settings.backup_to is not None:
+        require_outside(settings.backup_to, data_dir)
     if stdio and (held_at := find_address(data_dir)) is not None:
         _build_proxy(held_at, path, data_dir).run(transport="stdio", show_banner=False)
         return

@@ -115,8 +115,6 @@ class DirectoryLock:
                 version = json.dumps({"version": DataDirectory.format.version})
                 write_file(directory.format, version, sync=True)
                 sync_folder(data_dir)
-            if directory.checksums.name in found and self._writable:
-                directory.checksums.unlink(missing_ok=True)
         except OSError as error:
             self.release()
             raise _unusable(data_dir, error) from error

@@ -15,7 +15,8 @@ from typing import Any, Final
 from kg import __version__, loading
 from kg.access.actors import ADMIN, WRITE, Actor
 from kg.errors import InvalidInputError, ModelError, QueryLimitError, StoreError
-from kg.integrity.backups import write_backup
+from kg.integrity.backup_schedule import BackupState
+from kg.integrity.backups import choose_retention, write_backup
 from kg.integrity.doctor import inspect_and_repair
 from kg.integrity.inspection import Problem
 from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
@@ -96,8 +97,19 @@ def store_status(kg: KnowledgeGraph) -> Document:
         "due": due,
         "not_derived": others,
         "dataset_shapes": _checked(check),
+        "backups": _describe_backups(kg),
         "problems": problems,
     }
+
+
+def _describe_backups(kg: KnowledgeGraph) -> str:
+    """Summarize the backups that the server writes by itself in a line."""
+    state: BackupState | None = kg.backup_state and kg.backup_state()
+    if state is None:
+        return "none by itself: QUADCITE_BACKUP_TO names a folder, `kg serve` writes to it"
+    newest = f"point {state.point}, generation {state.generation}" if state.point else "no point yet"
+    doing = "being written" if state.running else f"next at {state.next:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{newest} in {state.folder}; {doing}"
 
 
 def _checked(last: DatasetCheck | None) -> str:
@@ -244,9 +256,19 @@ def index_status(kg: KnowledgeGraph) -> Document:
     return asdict(kg.search.status())
 
 
-def backup(kg: KnowledgeGraph, target: str) -> Document:
-    """Copy the data directory into a new one, atomically, and read the copy through."""
-    return write_backup(kg, Path(target))
+def backup(
+    kg: KnowledgeGraph,
+    folder: str,
+    read: bool = True,
+    newest: int | None = None,
+    daily: int | None = None,
+    weekly: int | None = None,
+) -> Document:
+    """Add a point to a folder of backups and, with `read`, read its store through. Then remove points.
+
+    The settings have how many points are kept, if the arguments do not.
+    """
+    return write_backup(kg, Path(folder), read=read, retention=choose_retention(kg.settings, newest, daily, weekly))
 
 
 def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Document:

@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 
 from kg import bundle
@@ -31,8 +33,9 @@ from kg.errors import (
     StoreVersionError,
 )
 from kg.integrity import backups as module
-from kg.integrity import checksums, inspection_child, permutations
-from kg.integrity.backups import inspect_backup, restore_backup, write_backup
+from kg.integrity import inspection_child, permutations
+from kg.integrity.backup_folder import BackupFolder, Point, StoredFile
+from kg.integrity.backups import restore_backup, verify_backups, write_backup
 from kg.integrity.doctor import inspect_and_repair, inspect_closed, rebuild_store, repair_files
 from kg.integrity.findings import FINDINGS
 from kg.integrity.inspection import DAMAGE, Inspection, inspect_store
@@ -67,29 +70,32 @@ def backup(tmp_path_factory: pytest.TempPathFactory) -> Path:
         assert load(kg, "climate", [LAWS]).loaded
         done = write_backup(kg, folder / "backup")
     assert done["index"]
-    assert not list(folder.glob("*.partial"))
     return folder / "backup"
 
 
 @pytest.fixture
 def data(backup: Path, tmp_path: Path) -> Path:
     """A data directory with the laws, as it is on the disk, without the index, which is large."""
-    shutil.copytree(backup / "store", tmp_path / "data" / "store")
-    for name in ("format.json", "source-paths.txt"):
-        shutil.copy2(backup / name, tmp_path / "data")
+    folder = BackupFolder(backup)
+    for name, file in folder.load().files.items():
+        if not name.startswith("index/"):
+            target = tmp_path / "data" / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(folder.find_file(file), target)
     return tmp_path / "data"
 
 
 @pytest.fixture(scope="module")
 def bare(backup: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The backup without the index, which is large."""
-    folder: Path = tmp_path_factory.mktemp("bare")
-    link(backup / "store", folder / "store")
-    for name in ("format.json", "source-paths.txt"):
-        os.link(backup / name, folder / name)
-    names = [path.relative_to(folder).as_posix() for path in checksums.list_files(folder)]
-    checksums.record(folder, {name: checksums.compute(folder / name) for name in names}, {})
-    return folder
+    folder = BackupFolder(tmp_path_factory.mktemp("bare") / "backup")
+    point = BackupFolder(backup).load()
+    files = {name: file for name, file in point.files.items() if not name.startswith("index/")}
+    with folder.writing():
+        for file in files.values():
+            folder.add(BackupFolder(backup).find_file(file))
+        folder.write(point.model_copy(update={"files": files}))
+    return folder.path
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +148,10 @@ def read(store: Path, folder: Path) -> list[tuple[str, str]]:
     return [(line["kind"], line["where"]) for line in lines if line["kind"] != "counts"]
 
 
+def copy_backup(source: Path, target: Path) -> Path:
+    return Path(shutil.copytree(source, target))
+
+
 def kinds(found: Inspection) -> set[str]:
     return {problem.kind for problem in found.problems}
 
@@ -163,32 +173,36 @@ def test_a_flipped_byte_in_each_file_of_a_store_is_found_by_reading(small: Path,
     assert tables >= 8  # six orders, the dictionary, the list of graphs
 
 
-def test_a_flipped_byte_in_each_file_of_a_backup_is_found_by_its_checksum(
-    backup: Path, bare: Path, tmp_path: Path
-) -> None:
-    assert checksums.verify(backup) == []
-    folder = link(bare, tmp_path / "copy")
-    checksums.record(
-        folder,
-        {path.relative_to(folder).as_posix(): checksums.compute(path) for path in checksums.list_files(folder)},
-        {},
-    )
-    assert checksums.verify(folder) == []
+def test_a_flipped_byte_in_each_file_of_a_backup_is_found_by_its_checksum(bare: Path, tmp_path: Path) -> None:
+    folder = BackupFolder(copy_backup(bare, tmp_path / "copy"))
+    assert not verify_backups(folder.path).problems
     chance = random.Random(16)
-    for path in list(checksums.list_files(folder)):
+    for name, file in folder.load().files.items():
+        path = folder.find_file(file)
         if not (content := path.read_bytes()):
             continue
         replace(path, lambda content: flip(content, chance.randrange(len(content))))
-        assert [name for name, _ in checksums.verify(folder) or ()] == [path.relative_to(folder).as_posix()]
-        path.write_bytes(content)
-    for change in (lambda content: flip(content, len(content) // 2), lambda content: content[:-1], lambda _: b""):
-        original = (folder / "checksums.json").read_bytes()
-        replace(folder / "checksums.json", change)
-        assert checksums.verify(folder) != []
-        (folder / "checksums.json").write_bytes(original)
-    (folder / "store" / "CURRENT").unlink()
-    (folder / "store" / "extra").write_text("")
-    assert {name for name, _ in checksums.verify(folder) or ()} == {"store/CURRENT", "store/extra"}
+        assert folder.check(file) is not None
+        found = module._check_files(folder, [folder.load()])
+        assert [name in problem.where for problem in found] == [True]
+        replace(path, lambda _: content)
+    [listed] = (folder.path / "points").iterdir()
+    original = listed.read_bytes()
+    for change in (
+        lambda content: flip(content, len(content) // 2),
+        lambda content: content[:-2],
+        lambda _: b"",
+        lambda _: b"[" * 100_000,
+        lambda _: b"[]",
+    ):
+        replace(listed, change)
+        assert {problem.kind for problem in verify_backups(folder.path).problems} == {"file"}
+        assert not folder.list_points()
+        with pytest.raises(StoreDamagedError):
+            folder.load()
+        replace(listed, lambda _: original)
+    folder.find_file(folder.load().files["store/CURRENT"]).unlink()
+    assert any("store/CURRENT" in problem.where for problem in verify_backups(folder.path).problems)
 
 
 def test_a_healthy_data_directory_and_backup_have_no_problems(backup: Path, tmp_path: Path) -> None:
@@ -405,7 +419,7 @@ def test_a_forged_text_is_named_and_the_next_load_restores_it(data: Path) -> Non
     assert not found.is_damaged
     with open_graph(data) as kg, pytest.raises(StoreDamagedError, match="kg:contentSha256"):
         write_backup(kg, data.parent / "of-forged")
-    assert not list(data.parent.glob("of-forged*"))
+    assert not BackupFolder(data.parent / "of-forged").list_points()
     with open_graph(data) as kg:
         assert load(kg, "climate", [LAWS]).loaded == 0  # it skips what its source has not changed
         document = inspect_and_repair(kg, read=True, repair=True)
@@ -477,22 +491,27 @@ def test_missing_provenance_is_found(data: Path) -> None:
 def test_second_backup_to_a_folder_is_refused_while_the_first_is_written(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    copy = module._copy_parts
+    add = module._add_parts
 
-    def copy_twice(*arguments: Path) -> dict[str, checksums.FileSum]:
+    def add_twice(*arguments: Any) -> dict[str, StoredFile]:
         with pytest.raises(ConflictError):
             write_backup(kg, tmp_path / "copy")
-        return copy(*arguments)
+        return add(*arguments)
 
-    monkeypatch.setattr(module, "_copy_parts", copy_twice)
+    monkeypatch.setattr(module, "_add_parts", add_twice)
     with open_graph(data) as kg:
         quads = kg.store.statistics().quads
         assert write_backup(kg, tmp_path / "copy")["quads"] == quads
-        with pytest.raises(InvalidInputError):
-            write_backup(kg, tmp_path / "copy")
-    assert not inspect_backup(tmp_path / "copy", content=False).problems
+    assert not verify_backups(tmp_path / "copy").problems
     assert restore_backup(tmp_path / "copy", tmp_path / "restored")["quads"] == quads
     assert {path.name for path in tmp_path.iterdir()} == {"copy", "data", "restored"}
+    assert {path.name for path in (tmp_path / "copy").iterdir()} == {
+        "backup.json",
+        "files",
+        "lock",
+        "points",
+        "readers",
+    }
 
 
 def test_index_that_is_copied_wrongly_is_found(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -500,13 +519,13 @@ def test_index_that_is_copied_wrongly_is_found(data: Path, tmp_path: Path, monke
     with open_graph(data) as kg:
         copy = kg.search.copy
 
-        def copy_wrongly(target: Path) -> dict[str, str]:
-            read = copy(target)
+        def copy_wrongly(target: Path, known: Collection[str]) -> dict[str, str]:
+            read = copy(target, known)
             (target / "index.json").write_text("{}")
             return read
 
         monkeypatch.setattr(kg.search, "copy", copy_wrongly)
-        with pytest.raises(StoreDamagedError, match=r"index/index\.json"):
+        with pytest.raises(StoreDamagedError, match=r"index\.json"):
             write_backup(kg, tmp_path / "copy")
 
 
@@ -516,7 +535,7 @@ def test_a_damaged_store_is_not_backed_up(data: Path, tmp_path: Path) -> None:
     with open_graph(data) as kg, pytest.raises(StoreDamagedError) as raised:
         write_backup(kg, tmp_path / "copy")
     assert largest.name in str(raised.value)
-    assert not list(tmp_path.glob("copy*"))
+    assert not BackupFolder(tmp_path / "copy").list_points()
 
 
 def test_status_of_a_damaged_store_names_the_problem_and_takes_little_memory(data: Path) -> None:
@@ -555,10 +574,11 @@ def test_status_of_a_damaged_store_names_the_problem_and_takes_little_memory(dat
 
 
 def test_a_damaged_backup_is_not_restored(bare: Path, tmp_path: Path) -> None:
-    damaged = link(bare, tmp_path / "backup")
-    replace(next((damaged / "store").glob("*.sst")), lambda content: flip(content, len(content) - 1))
+    damaged = BackupFolder(copy_backup(bare, tmp_path / "backup"))
+    table = next(file for name, file in damaged.load().files.items() if name.endswith(".sst"))
+    replace(damaged.find_file(table), lambda content: flip(content, len(content) - 1))
     with pytest.raises(StoreDamagedError):
-        restore_backup(damaged, tmp_path / "data")
+        restore_backup(damaged.path, tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 
@@ -577,39 +597,44 @@ def test_a_data_directory_on_a_read_only_disk_is_examined(data: Path, monkeypatc
 
 
 def test_a_backup_with_links_is_not_restored(bare: Path, tmp_path: Path) -> None:
-    """What the links lead to would not be restored: a data directory without a store opens as an empty one."""
-    linked = tmp_path / "backup"
-    linked.mkdir()
-    shutil.copy2(bare / "format.json", linked)
-    (linked / "store").symlink_to(bare / "store")
+    """What the links lead to is not in the backup."""
+    linked = BackupFolder(copy_backup(bare, tmp_path / "backup"))
+    path = linked.find_file(linked.load().files["store/CURRENT"])
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreDamagedError):
-        restore_backup(linked, tmp_path / "data")
+        restore_backup(linked.path, tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"files": {"format.json": {"bytes": 1e999, "sha256": ""}}}', "[]"])
-def test_broken_checksums_are_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / "checksums.json").write_text(text)
-    assert [name for name, _ in checksums.verify(tmp_path) or ()] == ["checksums.json"]
-
-
 def test_a_backup_of_a_newer_version_is_not_restored(bare: Path, data: Path, tmp_path: Path) -> None:
-    newer = link(bare, tmp_path / "newer", without="format.json")
-    (newer / "checksums.json").unlink()
-    (newer / "format.json").write_text('{"version": 99}')
+    newer = BackupFolder(copy_backup(bare, tmp_path / "newer"))
+    for text, error in (('{"version": 99}', StoreVersionError), ("{", StoreDamagedError)):
+        (tmp_path / "format.json").write_text(text)
+        with newer.writing():
+            point = newer.load()
+            files = {**point.files, "format.json": newer.add(tmp_path / "format.json")}
+            newer.write(point.model_copy(update={"files": files}))
+        with pytest.raises(error):
+            restore_backup(newer.path, data, replace=True)
+    (newer.path / "backup.json").write_text('{"version": 99}')
     with pytest.raises(StoreVersionError):
-        restore_backup(newer, data, replace=True)
-    (newer / "format.json").write_text("{")
-    with pytest.raises(StoreDamagedError):
-        restore_backup(newer, data, replace=True)
+        restore_backup(newer.path, data, replace=True)
     DirectoryLock(data).release()
 
 
+@pytest.mark.parametrize("name", ["../escaped", "/tmp/escaped", "store/../../escaped", "."])
+def test_names_of_files_stay_in_the_data_directory(bare: Path, name: str) -> None:
+    fields = BackupFolder(bare).load().model_dump()
+    with pytest.raises(ValidationError):
+        Point.model_validate({**fields, "files": {name: fields["files"]["format.json"]}})
+
+
 def test_a_backup_inside_the_data_directory_is_not_removed_by_its_restore(bare: Path, data: Path) -> None:
-    inside = link(bare, data / "backups" / "monday")
+    inside = copy_backup(bare, data / "backups" / "monday")
     with pytest.raises(InvalidInputError):
         restore_backup(inside, data, replace=True)
-    assert not checksums.verify(inside)
+    assert not verify_backups(inside).problems
     with open_graph(data) as kg, pytest.raises(InvalidInputError):
         write_backup(kg, data / "backups" / "tuesday")
 
@@ -632,36 +657,23 @@ def test_restore_replaces_only_a_data_directory_that_nobody_has_open(bare: Path,
     assert (foreign / "letter.txt").read_text() == "mine"
 
 
-def test_a_backup_that_was_opened_has_no_checksums(bare: Path, tmp_path: Path) -> None:
-    """What a process has written into it since would differ from them."""
-    opened = link(bare, tmp_path / "opened")
-    DirectoryLock(opened).release()
-    assert inspect_backup(opened, content=False).counts["checksums"] == "none"
-
-
 KILLED = """
-import sys, threading, os, signal, time
+import sys, os, signal
 from pathlib import Path
-from kg.integrity import backups, checksums
-copy = checksums.copy_with_holes
+from kg.integrity import backup_folder, backups
 left = int(sys.argv[4])
-def counted(*names):
-    global left
-    left -= 1
-    if left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return copy(*names)
-checksums.copy_with_holes = counted
-move = backups._move
-def moved(*names):
-    counted_move()
-    return move(*names)
-def counted_move():
-    global left
-    left -= 1
-    if left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-backups._move = moved
+def counted(function):
+    def call(*arguments, **named):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return function(*arguments, **named)
+    return call
+for module in (backup_folder, backups):
+    module.copy_with_holes = counted(module.copy_with_holes)
+backups._move = counted(backups._move)
+backup_folder.write_file = counted(backup_folder.write_file)
 if sys.argv[1] == "restore":
     backups.restore_backup(Path(sys.argv[2]), Path(sys.argv[3]), replace=True)
 else:
@@ -675,18 +687,26 @@ def run_killed(*arguments: str | Path) -> int:
     return subprocess.run([sys.executable, "-c", KILLED, *map(str, arguments)], check=False).returncode
 
 
-def test_a_backup_that_is_killed_leaves_no_folder_under_its_name(data: Path, tmp_path: Path) -> None:
-    for after in (0, 5):
+def test_a_backup_that_is_killed_adds_no_point(bare: Path, data: Path, tmp_path: Path) -> None:
+    copies = sum(not name.endswith("/") for name in BackupFolder(bare).load().files)
+    for after in (0, 5, copies // 2):
         assert run_killed("backup", data, tmp_path / "copy", after) == -signal.SIGKILL
-        assert not (tmp_path / "copy").exists()
+        assert not BackupFolder(tmp_path / "copy").list_points()
     with open_graph(data) as kg:
-        write_backup(kg, tmp_path / "copy")
-    assert not inspect_backup(tmp_path / "copy", content=False).problems
-    assert not list(tmp_path.glob("*.partial"))
+        assert write_backup(kg, tmp_path / "copy")["new"]
+    assert not verify_backups(tmp_path / "copy").problems
+    with open_graph(data) as kg:
+        UserGraphs(kg).put(mint("graph", "user", "me"), [Triple(NamedNode("urn:a"), KG.start, Literal(1))], HOLDER)
+    assert run_killed("backup", data, tmp_path / "copy", 3) == -signal.SIGKILL
+    assert [point.number for point in BackupFolder(tmp_path / "copy").list_points()] == [1]
+    with open_graph(data) as kg:
+        assert write_backup(kg, tmp_path / "copy")["number"] == 2
+    assert not (tmp_path / "copy" / "incoming").exists()
+    assert not verify_backups(tmp_path / "copy").problems
 
 
 def test_a_restore_that_is_killed_leaves_the_old_data_or_no_data_directory(bare: Path, data: Path) -> None:
-    files = len(list(checksums.list_files(bare)))
+    files = len(BackupFolder(bare).load().files)
     for after in (3, files + 1, files + 4):  # while it copies, moves the old content away, and moves the new one in
         assert run_killed("restore", bare, data, after) == -signal.SIGKILL
         if (data / "format.json").exists():

@@ -16,7 +16,7 @@ from pyoxigraph import Quad
 
 from kg.cli import backups
 from kg.errors import StoreDamagedError, StoreLockedError
-from kg.integrity.backups import write_backup
+from kg.integrity.backups import restore_backup, write_backup
 from kg.integrity.compaction import compact
 from kg.integrity.doctor import inspect_closed
 from kg.knowledge_graph import KnowledgeGraph
@@ -207,5 +207,6 @@ def test_command_names_the_backups_that_still_have_the_text(data: Path, capsys: 
         write_backup(kg, data.parent / "backup")
     backups.compact(data_dir=data)
     assert str(data.parent / "backup") in capsys.readouterr().out
-    assert find_markers(data.parent / "backup" / "store")["deleted"]
+    restore_backup(data.parent / "backup", data.parent / "restored")
+    assert find_markers(data.parent / "restored" / "store")["deleted"]
     assert not find_markers(data / "store")["deleted"]

@@ -250,9 +250,14 @@ def test_reindex_rebuilds_an_index_that_is_lost(copy: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_backup_is_a_data_directory_with_the_same_quads(data: Path, tmp_path: Path) -> None:
-    target = tmp_path / "deep" / "backup"
-    assert run("backup", target, "--data-dir", data).exit_code == 0
+def test_a_restored_backup_has_the_same_quads(data: Path, tmp_path: Path) -> None:
+    folder, target = tmp_path / "deep" / "backups", tmp_path / "restored"
+    assert run("backup", "create", folder, "--data-dir", data).exit_code == 0
+    again = answer("backup", "create", folder, "--data-dir", data)
+    listed = answer("backup", "list", folder)["points"]
+    assert [point["number"] for point in listed] == [*range(again["number"], 0, -1)]
+    assert answer("backup", "verify", folder)["ok"]
+    assert run("restore", folder, "--point", 1, "--data-dir", target).exit_code == 0
     everything = "SELECT * WHERE { GRAPH ?g { ?s ?p ?o } }"
     was, now = (
         sorted(run("query", everything, "--data-dir", folder, "--format", "csv").stdout.splitlines())
@@ -262,10 +267,10 @@ def test_a_backup_is_a_data_directory_with_the_same_quads(data: Path, tmp_path: 
     fresh = answer("status", "--data-dir", target)
     assert (fresh["text_units"], fresh["indexed_text_units"]) == (103, 103)
     assert answer("reindex", "--data-dir", target)["text_units"] == 103
-    again = run("backup", target, "--data-dir", data)
-    assert again.exit_code == 2
-    assert str(target) in again.stderr
-    assert not list(target.parent.glob("*.partial"))
+    for wrong in (("backup", "create", target), ("backup", "create"), ("restore", folder, "--point", 99)):
+        refused = run(*wrong, "--data-dir", data)
+        assert refused.exit_code in (1, 2)
+        assert "restored" in refused.stderr or "FOLDER" in refused.stderr or "99" in refused.stderr
 
 
 def test_validate_reports_in_three_forms(tmp_path: Path) -> None:

@@ -60,8 +60,9 @@ def test_every_command_answers_the_same_while_a_server_holds_the_data(copy: Path
             name: status[name] for name in status if name not in moving
         }
         assert answer("reindex", "--data-dir", copy)["pending_vectors"] == 0
-        assert run("backup", tmp_path / "backup", "--data-dir", copy).exit_code == 0
-    assert answer("status", "--data-dir", tmp_path / "backup")["quads"] == status["quads"]
+        assert run("backup", "create", tmp_path / "backups", "--data-dir", copy).exit_code == 0
+    assert run("restore", tmp_path / "backups", "--data-dir", tmp_path / "restored").exit_code == 0
+    assert answer("status", "--data-dir", tmp_path / "restored")["quads"] == status["quads"]
 
 
 @pytest.mark.exhaustive

@@ -108,7 +108,7 @@ def test_a_body_that_is_no_object_of_arguments_is_invalid(
         ("why", {"iri": "cpr://doc/there-is-none"}, "not_found"),
         ("why", {"triple": ["<a:b>", "<a:c>"]}, "invalid_input"),
         ("why", {"colour": "red"}, "invalid_input"),
-        ("backup", {"target": "/proc/nowhere/at-all"}, "error"),
+        ("backup", {"folder": "/proc/nowhere/at-all"}, "error"),
     ],
 )
 def test_an_operation_that_fails_ends_with_its_error(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from datetime import UTC, datetime
 from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
@@ -11,6 +12,7 @@ from pydantic import Field
 
 from kg import __version__
 from kg.connectors.client import ConnectorState
+from kg.integrity.backup_schedule import BackupState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.outcomes import last_outcome
 from kg.retrieval.concept_index import get_loaded_concepts
@@ -48,6 +50,17 @@ class CacheState(Lean):
     oldest_age_s: float | None = None
 
 
+class Backups(Lean):
+    """The backups that the server writes by itself."""
+
+    point: int | None = Field(None, description="Number of the newest point")
+    generation: int | None = Field(None, description="Generation of that point")
+    age_s: float | None = Field(None, description="Seconds since the data was last compared with it")
+    next_in_s: float | None = Field(None, description="Seconds until the next backup")
+    running: bool = False
+    failures: int = Field(0, description="Failures in a row")
+
+
 class Health(Result):
     """Health of the server, and size of the graph."""
 
@@ -66,6 +79,7 @@ class Health(Result):
     problems: list[NoteText] = Field(default_factory=list)
     services: list[Service] = Field(default_factory=list)
     caches: list[CacheState] = Field(default_factory=list)
+    backups: Backups | None = None
 
 
 def health(kg: KnowledgeGraph) -> Health:
@@ -96,6 +110,7 @@ def health(kg: KnowledgeGraph) -> Health:
         problems=problems,
         services=[*_load_services(kg.settings, index.embedder_error), *map(_load_connector, kg.connectors.states())],
         caches=_load_caches(kg, counted.generation),
+        backups=_describe_backups(kg.backup_state and kg.backup_state()),
     )
     if check is None and kg.dataset_check is not None:
         result.notes.append("The dataset shapes were not checked yet. They are checked after each commit.")
@@ -119,6 +134,8 @@ def find_problems(kg: KnowledgeGraph, index: IndexStatus, check: DatasetCheck | 
     if kg.unindexed.is_set():
         problems.append("The search index lacks recent changes. It is updated as soon as it answers.")
     problems += kg.ingestion.find_problems()
+    if kg.backup_state is not None and (failed := kg.backup_state().describe_problem()) is not None:
+        problems.append(failed)
     if check is not None and check.own:
         counts = ", ".join(f"{shape}: {count:,}" for shape, count in check.own.items())
         problems.append(f"The data violates the dataset shapes ({counts}). `kg validate --suite dataset` lists where.")
@@ -130,6 +147,20 @@ def find_problems(kg: KnowledgeGraph, index: IndexStatus, check: DatasetCheck | 
         if state.enabled and state.drift
     ]
     return problems
+
+
+def _describe_backups(state: BackupState | None) -> Backups | None:
+    if state is None:
+        return None
+    now = datetime.now(UTC)
+    return Backups(
+        point=state.point,
+        generation=state.generation,
+        age_s=None if state.confirmed is None else max(0.0, round((now - state.confirmed).total_seconds(), 1)),
+        next_in_s=None if state.next is None else max(0.0, round((state.next - now).total_seconds(), 1)),
+        running=state.running,
+        failures=state.failures,
+    )
 
 
 def _state_of_concepts(kg: KnowledgeGraph) -> str:
