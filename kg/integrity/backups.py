@@ -224,7 +224,7 @@ def _describe(problems: Sequence[Problem]) -> str:
 def verify_backups(path: Path, number: int | None = None) -> Inspection:
     """Compare the files of all points, or of one, with their checksums, and read the store of the newest, or of that.
 
-    Raises InvalidInputError if it is not a folder of backups, NotFoundError for an unknown point, and StoreVersionError.
+    Raises InvalidInputError if it is not a folder of backups, NotFoundError for an unknown point, StoreVersionError.
     """
     folder = BackupFolder(path).require()
     with folder.reading():
