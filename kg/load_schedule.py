@@ -15,7 +15,6 @@ A schedule whose last load has not ended waits for it. One that was due while no
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +27,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 
 from kg.errors import InvalidInputError, QuadciteError
 from kg.load_queue import ENDED, LoadQueue
+from kg.settings import parse_period
 
 log = logging.getLogger(__name__)
 
@@ -35,15 +35,12 @@ MOST: Final = 200
 """Maximum schedules of a file."""
 LOOK_S: Final = 15.0
 """Seconds between two searches for due loads."""
-_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_EVERY: Final = re.compile(r"([1-9][0-9]{0,3})([mhdw])")
 
 
 def _parse_every(value: Any) -> Any:
-    found = _EVERY.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    if not isinstance(value, str):
         raise ValueError('Give a number and a unit: "30m", "6h", "1d" or "1w".')
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    return timedelta(seconds=parse_period(value))
 
 
 class Schedule(BaseModel):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -13,10 +13,8 @@ from kg.cli import output
 from kg.cli.connection import find_graph
 from kg.cli.output import AsJson, DataDir
 from kg.errors import InvalidInputError
+from kg.settings import parse_period
 from kg.text import to_single_line
-
-_AGE: Final = re.compile(r"(\d{1,6})([mhd])")
-_UNITS: Final = {"m": "minutes", "h": "hours", "d": "days"}
 
 
 @output.reported
@@ -81,8 +79,8 @@ def audit(
 
 def parse_since(text: str, now: datetime) -> datetime:
     """Parse a time in ISO 8601, in UTC unless it names an offset, or an age before `now`."""
-    if (age := _AGE.fullmatch(text)) is not None:
-        return now - timedelta(**{_UNITS[age[2]]: int(age[1])})
+    with suppress(ValueError):
+        return now - timedelta(seconds=parse_period(text))
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:

@@ -169,15 +169,8 @@ def create_app(
     monitor = monitoring.Monitor(kg, threads, limiters, count_held, kg.audit)
     routes += [tool_routes.health_route(kg, threads, count_held), *queries.running_query_routes(endpoint)]
     routes += monitoring.routes(monitor)
-    routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint)]
-    routes += [*tool_routes.routes(kg, threads), *sparql_check.routes(kg, threads)]
-    routes += [Route(path, CancelOnDisconnect(app, endpoint.actor)) for path, app in apps.items()]
-    routes += [
-        tool_routes.health_route(kg, threads, partial(_count_held, kg, endpoint, threads, bodies, connections)),
-        *queries.running_query_routes(endpoint),
-    ]
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint), *backup_routes.routes(kg, endpoint)]
-    routes += [*tool_routes.routes(kg, threads, endpoint.actor), *sparql_check.routes(kg, threads)]
+    routes += [*tool_routes.routes(kg, threads), *sparql_check.routes(kg, threads)]
     routes += [*shacl_endpoint.routes(kg, endpoint, threads), *connector_routes.routes(kg)]
     routes += [*service_description.routes(kg, endpoint), *pages.routes(site), *static.routes()]
     origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]
