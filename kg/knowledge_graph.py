@@ -13,8 +13,12 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from kg.access.actors import EVERYONE, Actor
+<<<<<<< HEAD
 from kg.access.audit import AuditLog
 from kg.access.limits import bound_rows
+=======
+from kg.access.policies import Policies
+>>>>>>> fede50fa (access: decide by Cedar policies, and check, test and explain them)
 from kg.connectors.client import Connectors
 from kg.errors import GoneError, QueryLimitError, StoreError
 from kg.ingestion import FolderWatcher, Ingestion
@@ -173,6 +177,8 @@ class KnowledgeGraph:
     """The audit log of the data directory, unless the settings turn it off."""
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
     """Publishes the URL of this process to processes that find the data directory locked."""
+    policies: Policies | None = field(default=None, repr=False)
+    """What the senders of requests may do (`kg.tools.decisions.get_policies`); None: nobody has sent one yet."""
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
     """Returns the result of the last check of the dataset shapes; set by the process that runs these checks."""
     backup_state: Callable[[], Any] | None = field(default=None, repr=False)

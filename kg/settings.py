@@ -376,6 +376,11 @@ class Settings(BaseSettings):
     max_graph_quads: int = Field(
         100_000, ge=1, description="Maximum quads of a graph that a client writes, and of an RDF document in a request."
     )
+    policies: Path | None = Field(
+        None,
+        description="Folder of Cedar policies (`*.cedar`), which add to the default ones. It is read again after a "
+        "change; an invalid file keeps the policies of before. None: the default policies alone.",
+    )
     updates: bool = Field(False, description="Accept SPARQL updates from the holder of the local token.")
     service_endpoints: Annotated[tuple[HttpUrl, ...], NoDecode] = Field(
         (), description="SPARQL endpoints allowed in SERVICE: URLs separated by spaces. All others are refused."

@@ -28,6 +28,7 @@ from kg.cli import (
     loads,
     models,
     output,
+    policies,
     quarantine,
     summaries,
     tokens,
@@ -58,6 +59,7 @@ app = typer.Typer(
 app.add_typer(loads.app, name="loads")
 app.add_typer(backups.app, name="backup")
 app.add_typer(models.app, name="models")
+app.add_typer(policies.app, name="policy")
 app.add_typer(quarantine.app, name="quarantine")
 app.add_typer(summaries.app, name="summaries")
 app.command(

@@ -19,6 +19,7 @@ from pyoxigraph import Literal as Text
 from pyoxigraph import NamedNode, Quad
 
 from kg.access.actors import ADMIN, AUTHOR, TOKEN_HINT, Actor
+from kg.access.policies import Policies, Resource
 from kg.errors import ForbiddenError
 from kg.sparql.terms import bind
 from kg.store.ownership import CURATED, USER
@@ -26,9 +27,11 @@ from kg.store.protocol import Describe, GraphChange, Patch, Store, named_node, s
 from kg.vocabulary import BASE, GENERATED, PROV, PROV_GRAPH, SOURCED
 
 Method = Literal["PUT", "POST", "DELETE", "UPDATE"]
-Right = Literal["anyone", "token", "own", "rules", "nobody"]
-"""``own``: new graphs, and those that calls without the token wrote; with the token all. ``rules``: what follows from
-the other graphs, after each change of these."""
+Right = Literal["write", "curate", "admin", "own", "rules", "nobody"]
+"""A scope, or for tools ``own``: new graphs, and those that calls without the token wrote; with the token all.
+``rules``: what follows from the other graphs, after each change of these."""
+
+_REQUESTABLE: Final = ("write", "curate", "admin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +53,25 @@ class Family:
         }  # fmt: skip
         return rights[method]
 
+    @property
+    def resource(self) -> Resource:
+        """The resource that policies decide about, with the scope that each request requires by default."""
+        rights = {"put": self.put, "post": self.post, "delete": self.delete, "update": self.update}
+        scopes = {method: right for method, right in rights.items() if right in _REQUESTABLE}
+        return Resource("Family", self.name, scopes)
+
+    @property
+    def name(self) -> str:
+        """The name that policies call it by, such as ``graph/user/``."""
+        return self.prefix.removeprefix(BASE)
+
 
 ALL: Final = BASE + "graph/"
 SHARED: Final = ALL + "ref/"
 
 FAMILIES: Final = (
-    Family(USER, "graphs of users", "anyone", "anyone", "anyone", "token", "nobody"),
-    Family(CURATED, "reviews, decisions for all readers", "nobody", "token", "token", "token", "token"),
+    Family(USER, "graphs of users", "write", "write", "write", "admin", "nobody"),
+    Family(CURATED, "reviews, decisions for all readers", "nobody", "curate", "curate", "curate", "curate"),
     Family(SOURCED, "records of sources", "nobody", "nobody", "nobody", "nobody", "own"),
     Family(SHARED, "what records share: places, districts, people", "nobody", "nobody", "nobody", "nobody", "own"),
     Family(GENERATED, "summaries", "nobody", "nobody", "nobody", "nobody", "own"),
@@ -86,16 +101,22 @@ def get_family(graph: NamedNode | None) -> Family:
     return next((each for each in FAMILIES if name.startswith(each.prefix) and name != each.prefix), _OTHERS)
 
 
-def check_request(graph: NamedNode | None, method: Method, actor: Actor) -> NamedNode:
-    """Return the graph of a request that may write it. Raises ForbiddenError for any other."""
+def check_request(graph: NamedNode | None, method: Method, actor: Actor, policies: Policies | None = None) -> NamedNode:
+    """Return the graph of a request that may write it. Raises ForbiddenError for any other.
+
+    `policies` decide about the graphs that requests may write at all; None: the scope of the table does.
+    """
     if graph is not None and not _DOTS.isdisjoint(unquote(graph.value).split("/")):
         raise ForbiddenError(f"Graph name {graph.value} has a dot segment, which clients resolve to another graph.")
-    right = get_family(graph).get_right(method)
-    if graph is None or right not in ("anyone", "token"):
-        families = [each.prefix for each in FAMILIES if each.get_right(method) in ("anyone", "token")]
+    family = get_family(graph)
+    right = family.get_right(method)
+    if graph is None or right not in _REQUESTABLE:
+        families = [each.prefix for each in FAMILIES if each.get_right(method) in _REQUESTABLE]
         raise ForbiddenError(f"{_describe_owner(graph)} {method} requires a graph below {' or '.join(families)}.")
-    if right == "token":
-        actor.require(ADMIN, f"writing to {get_family(graph).prefix}")
+    if policies is None:
+        actor.require(right, f"writing to {family.prefix}")
+    else:
+        policies.require(actor, f"graphs.{method.lower()}", family.resource, {"graph": graph.value})
     return graph
 
 

@@ -22,6 +22,7 @@ from kg.knowledge_graph import SENDER
 from kg.observability import OK, observe_call, outcome_of
 from kg.text import to_single_line
 from kg.tools.answers import Answer
+from kg.tools.arguments import TEXTS_TO_STORE
 
 log = logging.getLogger("kg.calls")
 
@@ -34,11 +35,15 @@ _SECRET: Final = re.compile(r"token|password|passwd|secret|api_?key|authorizatio
 _INLINE: Final = re.compile(
     r"(?i)\b(bearer\s+|(?:token|password|passwd|secret|api[_-]?key)\s*[=:]\s*)\S+|\b(?:sk|ghp|hf)[_-]\w{16,}"
 )
+<<<<<<< HEAD
 _SENT: Final = frozenset({"raw_content", "turtle", "shapes", "summary", "definitions", "permissions", "standards"})
 """Arguments with texts that callers store or check."""
 _REQUEST_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 CLI: Final = "cli"
 """The transport of a command in its own process, which has no log of calls."""
+=======
+_REQUEST_ID: Final = re.compile(rb"[\w.-]{1,64}")
+>>>>>>> fede50fa (access: decide by Cedar policies, and check, test and explain them)
 
 
 def find_request_id(headers: Mapping[str, str]) -> str:
@@ -130,7 +135,7 @@ def redact(value: Any, name: str = "") -> Any:
     """Shorten arguments for a log, without secrets and without texts that the caller sent."""
     if _SECRET.search(name) and name != "max_tokens":
         return "[redacted]"
-    if name in _SENT and value is not None:
+    if name in TEXTS_TO_STORE and value is not None:
         return f"[{len(value):,} {'characters' if isinstance(value, str) else 'entries'}]"
     if isinstance(value, str):
         text = _INLINE.sub(lambda match: f"{match[1] or ''}[redacted]", value.encode(errors="replace").decode())

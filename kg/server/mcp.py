@@ -27,8 +27,11 @@ from pydantic import BaseModel, PrivateAttr
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
+<<<<<<< HEAD
 from kg.access import audit
 from kg.access.actors import READ
+=======
+>>>>>>> fede50fa (access: decide by Cedar policies, and check, test and explain them)
 from kg.connectors.names import list_name
 from kg.errors import QuadciteError, QueryBusyError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
@@ -352,7 +355,7 @@ def input_schema(tool: Tool) -> dict[str, Any]:
     if tool.single:
         unlisted: tuple[str, ...] = ()
     else:
-        unlisted = ("explain",) if tool.scope == READ else ("explain", "detail")
+        unlisted = ("explain",) if tool.reads else ("explain", "detail")
     return deepcopy(_input_schema_of(tool.arguments, unlisted))
 
 

@@ -61,6 +61,11 @@ _IDS: Final = frozenset(
 )  # fmt: skip
 """Arguments that take IRIs."""
 
+TEXTS_TO_STORE: Final = frozenset(
+    {"raw_content", "turtle", "shapes", "summary", "definitions", "permissions", "standards"}
+)
+"""Arguments with texts that callers store or check: logs and policies get none of them."""
+
 Schema = Mapping[str, Any]
 
 _TYPES: Final[Mapping[type, frozenset[str]]] = {

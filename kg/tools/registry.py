@@ -13,7 +13,7 @@ from kg.provenance.permissions import ALL, SHARED
 from kg.retrieval.results import READING_TOKENS, Domain
 from kg.store.ownership import CURATED
 from kg.text import quoted
-from kg.tools.calls import Command, Kind, Tool
+from kg.tools.calls import Command, Kind, Scope, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import list_resources
 from kg.tools.claims import citations, review
@@ -68,7 +68,7 @@ _ingester: Final = partial(Tool, kind="long", scope="write", writes=RECORDS)
 """Builds a tool that stores records, which may take long."""
 
 
-def _canonical(name: str, function: Callable[..., Any], title: str, kind: Kind = "own") -> Tool:
+def _canonical(name: str, function: Callable[..., Any], title: str, kind: Kind = "own", scope: Scope = "read") -> Tool:
     """Build the tool that answers under a canonical name, with the tags and scopes of all servers that have it."""
     made = names.TOOLS[name]
     return Tool(
@@ -76,6 +76,7 @@ def _canonical(name: str, function: Callable[..., Any], title: str, kind: Kind =
         title,
         frozenset(made.tags),
         kind=kind,
+        scope=scope,
         published=name,
         fact_scopes=frozenset(made.scopes),
         mount=WIKIDATA,
@@ -85,14 +86,19 @@ def _canonical(name: str, function: Callable[..., Any], title: str, kind: Kind =
 
 
 TOOLS: Final[tuple[Tool, ...]] = (
-    Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE, DOCUMENTS})),
+    Tool(passages.search, "Search passages", frozenset({CORE, CLIMATE, DOCUMENTS}), scope="search"),
     Tool(
         passages.fetch,
         "Fetch evidence",
         frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS}),
         max_tokens=READING_TOKENS,
     ),
-    Tool(related.related, "Related texts of other domains", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS})),
+    Tool(
+        related.related,
+        "Related texts of other domains",
+        frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS}),
+        scope="search",
+    ),
     Tool(concepts.concept_find, "Find concepts", frozenset({CORE, CLIMATE})),
     Tool(neighbors.concept_neighbors, "Linked concepts", frozenset({CLIMATE})),
     Tool(concepts.concept_properties, "Properties of concepts", frozenset({CLIMATE})),
@@ -102,7 +108,12 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(jurisdictions.compare_jurisdictions, "Two countries", frozenset({CLIMATE})),
     Tool(families.policy_lineage, "History of a family", frozenset({CLIMATE})),
     Tool(citations.citations, "Citations of laws", frozenset({CORE, CLIMATE, PARLIAMENT, ZONING, DOCUMENTS})),
-    Tool(speech_search.search_speeches, "Search speeches", frozenset({PARLIAMENT, "search", "rag", "stable"})),
+    Tool(
+        speech_search.search_speeches,
+        "Search speeches",
+        frozenset({PARLIAMENT, "search", "rag", "stable"}),
+        scope="search",
+    ),
     Tool(
         speeches.get_speech,
         "Read a speech",
@@ -141,11 +152,17 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(zoning_sections.kg_traverse_hierarchy, "Walk a code", frozenset({ZONING})),
     Tool(zoning_sections.kg_find_related, "Citations", frozenset({ZONING})),
     Tool(review.list_claims, "Claims to review", frozenset({ZONING, DOCUMENTS})),
-    Tool(review.review_claim, "Review a claim", frozenset({ZONING, DOCUMENTS}), scope="admin", writes=(CURATED,)),
-    Tool(topic_search.kg_search_by_topic, "Search by topic", frozenset({ZONING})),
+    Tool(review.review_claim, "Review a claim", frozenset({ZONING, DOCUMENTS}), scope="curate", writes=(CURATED,)),
+    Tool(topic_search.kg_search_by_topic, "Search by topic", frozenset({ZONING}), scope="search"),
     Tool(reading_tasks.zoning_reading_tasks, "Sections to read", frozenset({ZONING}), max_tokens=READING_TOKENS),
     Tool(zoning_comparison.compare_zoning, "Compare zoning", frozenset({ZONING})),
-    Tool(hybrid.hybrid_query, "Search files and relations", frozenset({DOCUMENTS}), max_tokens=READING_TOKENS),
+    Tool(
+        hybrid.hybrid_query,
+        "Search files and relations",
+        frozenset({DOCUMENTS}),
+        max_tokens=READING_TOKENS,
+        scope="search",
+    ),
     Tool(entities.entity_lookup, "Entities by name", frozenset({DOCUMENTS})),
     Tool(entities.explain_entity, "Explain an entity", frozenset({DOCUMENTS})),
     _ingester(files.ingest_docs, "Ingest files", frozenset({DOCUMENTS})),
@@ -158,12 +175,14 @@ TOOLS: Final[tuple[Tool, ...]] = (
     Tool(schema_levels.describe_schema, "Schema", frozenset({CORE, SPARQL})),
     Tool(find_terms.find_terms, "Find terms", frozenset({SPARQL})),
     Tool(examples.sparql_examples, "Example queries", frozenset({CORE, SPARQL})),
-    Tool(query.sparql, "SPARQL", frozenset({CORE, SPARQL}), kind="raw"),
+    Tool(query.sparql, "SPARQL", frozenset({CORE, SPARQL}), kind="raw", scope="sparql"),
     Tool(validate.validate, "Validate with SHACL", frozenset({SPARQL}), kind="raw"),
-    _canonical(names.SEARCH_ITEMS, wikidata_search.vector_search_items, "Search Wikidata items"),
-    _canonical(names.SEARCH_PROPERTIES, wikidata_search.vector_search_properties, "Search Wikidata properties"),
+    _canonical(names.SEARCH_ITEMS, wikidata_search.vector_search_items, "Search Wikidata items", scope="search"),
+    _canonical(
+        names.SEARCH_PROPERTIES, wikidata_search.vector_search_properties, "Search Wikidata properties", scope="search"
+    ),
     _canonical(names.GET_CLAIMS, wikidata_claims.get_claims, "Claims of Wikidata entities"),
-    _canonical(names.SPARQL, query.sparql, "SPARQL over Wikidata", kind="raw"),
+    _canonical(names.SPARQL, query.sparql, "SPARQL over Wikidata", kind="raw", scope="sparql"),
     Tool(wikidata_plan.plan_facts, "Plan a check of a fact", frozenset({WIKIDATA, "planning"}), mount=WIKIDATA),
     Tool(
         wikidata_facts.verify_fact,
@@ -174,7 +193,7 @@ TOOLS: Final[tuple[Tool, ...]] = (
         writes=RECORDS,
     ),
     Tool(health, "Health", frozenset({CORE, CLIMATE, PARLIAMENT, DOCUMENTS, SPARQL, OPERATIONS}), kind="light"),
-    Tool(research.search, "Search", frozenset({RESEARCH}), single=True),
+    Tool(research.search, "Search", frozenset({RESEARCH}), single=True, scope="search"),
     Tool(research.fetch, "Fetch", frozenset({RESEARCH}), single=True, max_tokens=RESEARCH_TOKENS),
 )
 

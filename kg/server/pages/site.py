@@ -107,7 +107,7 @@ def ask(
     differs from the argument or filter. Only for tools that read.
     """
     tool = _tools()[function]
-    if tool.scope != "read":
+    if not tool.reads:
         raise ValueError(f"{tool.name} writes")
     with recording() as ran:
         try:

@@ -1,0 +1,30 @@
+"""The endpoints of the server that are no tools, each with the scope that the default policies require."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kg.access.actors import ADMIN, READ, SEARCH, SPARQL, WRITE
+
+ENDPOINTS: Final[Mapping[str, str]] = {
+    "admin.query": ADMIN,
+    "admin.snapshot": ADMIN,
+    "connectors.list": READ,
+    "graphs.read": READ,
+    "graphs.write": WRITE,
+    "metrics": READ,
+    "pages.read": READ,
+    "pages.search": SEARCH,
+    "pages.sparql": SPARQL,
+    "resources.read": READ,
+    "shacl.validate": READ,
+    "sparql.cancel": WRITE,
+    "sparql.check": SPARQL,
+    "sparql.describe": READ,
+    "sparql.list": READ,
+    "sparql.query": SPARQL,
+    "sparql.update": ADMIN,
+}
+"""The names of actions. `sparql.describe` is the service description, `sparql.list` the list of running queries,
+`resources.read` the resources of MCP."""

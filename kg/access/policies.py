@@ -1,0 +1,309 @@
+"""Policies in Cedar: what a principal may do, decided for each call with its arguments (https://www.cedarpolicy.com).
+
+A request is allowed if a ``permit`` applies to it and no ``forbid`` does. Cedar leaves out a policy whose condition
+cannot be evaluated, also a ``forbid``: here any such error is a denial, and so is a request that the schema does not
+allow.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar
+
+import cedarpy
+
+from kg.access.actors import Actor
+from kg.access.policy_files import PolicyFiles, PolicySet
+from kg.errors import ForbiddenError
+
+ResourceKind = Literal["Tool", "Endpoint", "Family", "Dataset"]
+K = TypeVar("K")
+V = TypeVar("V")
+Value = str | bool | int | list[Any] | dict[str, Any]
+
+_ACTORS: Final = 1_024
+"""Actors whose entities, and what they may call, are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a request does, with the types of its resources, and its arguments as a record type of Cedar."""
+
+    name: str
+    kinds: tuple[ResourceKind, ...]
+    groups: tuple[str, ...] = ()
+    arguments: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """What an action is done to, with its attributes, and the resources that contain it."""
+
+    kind: ResourceKind
+    name: str
+    attributes: Mapping[str, str | Sequence[str]] = field(default_factory=dict, hash=False)
+    parents: tuple[tuple[ResourceKind, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The answer to a request, and what decided it."""
+
+    allowed: bool
+    principal: str
+    action: str
+    policies: tuple[str, ...]
+    """The policies that decided: those that forbid, else those that permit. None: no policy permits the request."""
+    errors: tuple[str, ...] = ()
+    """Why policies or the request could not be evaluated, which is a denial."""
+    version: str = ""
+    """The version of the policy set."""
+
+    def record(self) -> dict[str, Any]:
+        """Build the record of the decision for logs."""
+        return {
+            "decision": "allow" if self.allowed else "deny",
+            "principal": self.principal,
+            "action": self.action,
+            "policies": list(self.policies),
+            "errors": list(self.errors),
+            "policy_version": self.version,
+        }
+
+
+DECISION: Final[ContextVar[Decision | None]] = ContextVar("decision", default=None)
+"""The last decision of the call in progress."""
+
+
+class Policies:
+    """The policies of a server. Thread-safe.
+
+    `folder` has files of policies, which add to the default ones (`PolicyFiles`); None: these alone. `actions` and
+    `resources` are what they decide about. Raises InvalidInputError for an invalid policy.
+    """
+
+    def __init__(self, actions: Iterable[Action], resources: Iterable[Resource], folder: Path | None = None) -> None:
+        self.actions: Final = {action.name: action for action in actions}
+        self.resources: Final = {(each.kind, each.name): each for each in resources}
+        self.schema_text: Final = build_schema(self.actions.values())
+        self._schema: Final = cedarpy.Schema.from_str(self.schema_text)
+        self._files: Final = PolicyFiles(folder, self._schema)
+        self._entities: Final = cedarpy.Entities.from_json_str(
+            json.dumps([_to_entity(each) for each in self.resources.values()]), self._schema
+        )
+        self._lock: Final = threading.Lock()
+        self._actors: Final[OrderedDict[Actor, cedarpy.Entities]] = OrderedDict()
+        self._callable: Final[OrderedDict[tuple[Actor, str, ResourceKind], frozenset[str]]] = OrderedDict()
+
+    @property
+    def current(self) -> PolicySet:
+        """The policy set in force."""
+        return self._files.get()
+
+    @property
+    def problem(self) -> str | None:
+        """Why the files do not count as they are now, or None. An earlier set is in force."""
+        self._files.get()
+        return self._files.problem
+
+    def decide(
+        self,
+        actor: Actor,
+        action: str,
+        resource: Resource | tuple[ResourceKind, str] | None = None,
+        arguments: Mapping[str, Value] | None = None,
+        *,
+        now: datetime | None = None,
+    ) -> Decision:
+        """Decide one request. `resource` defaults to the tool or endpoint with the name of the action.
+
+        `arguments` have the declared types of the action, without null. `now` is its time, by default the current.
+        """
+        policies = self.current
+        key = self._get_resource(action, resource)
+        time = (now or datetime.now(UTC)).astimezone(UTC)
+        stamp = f"{time:%Y-%m-%dT%H:%M:%S}.{time.microsecond // 1000:03}Z"
+        try:
+            entities = self._get_entities(actor)
+            if isinstance(resource, Resource) and key not in self.resources:
+                entities = entities.with_added_json_str(json.dumps([_to_entity(resource)]), self._schema)
+            context = json.dumps(
+                {"args": arguments or {}, "time": {"__extn": {"fn": "datetime", "arg": stamp}}}, allow_nan=False
+            )
+            answer = cedarpy.is_authorized(
+                {
+                    "principal": {"type": "User", "id": actor.name},
+                    "action": {"type": "Action", "id": action},
+                    "resource": {"type": key[0], "id": key[1]},
+                    "context": context,
+                },
+                policies.handle,
+                entities,
+                self._schema,
+            )
+        except (ValueError, TypeError) as error:  # a value that has no type of Cedar
+            return self._keep(Decision(False, actor.name, action, (), (str(error),), policies.version))
+        errors = tuple(policies.reword(error) for error in answer.diagnostics.errors)
+        allowed = answer.decision == cedarpy.Decision.Allow and not errors
+        # With an error, the policies that permit do not decide.
+        reasons = answer.diagnostics.reasons if allowed or answer.decision == cedarpy.Decision.Deny else ()
+        ids = tuple(sorted(policies.ids[reason] for reason in reasons))
+        return self._keep(Decision(allowed, actor.name, action, ids, errors, policies.version))
+
+    def require(
+        self,
+        actor: Actor,
+        action: str,
+        resource: Resource | tuple[ResourceKind, str] | None = None,
+        arguments: Mapping[str, Value] | None = None,
+    ) -> Decision:
+        """Decide one request, and raise ForbiddenError that describes a denial."""
+        decision = self.decide(actor, action, resource, arguments)
+        if not decision.allowed:
+            raise ForbiddenError(self.describe(decision, actor, resource))
+        return decision
+
+    def find_callable(self, actor: Actor, kind: ResourceKind = "Tool") -> frozenset[str]:
+        """Find the actions on tools (or endpoints) that `actor` may call with some arguments, at some time.
+
+        The conditions on arguments and time are unknown: an action is left out if it is denied whatever they are.
+        """
+        policies = self.current
+        key = (actor, policies.version, kind)
+        with self._lock:
+            if (known := self._callable.get(key)) is not None:
+                self._callable.move_to_end(key)
+                return known
+        found = set()
+        try:
+            entities = self._get_entities(actor)
+        except ValueError:  # a name that is no text
+            return frozenset()
+        principal = _to_uid("User", actor.name)
+        for name, action in self.actions.items():
+            if kind in action.kinds and (kind, name) in self.resources:
+                request = {"principal": principal, "action": _to_uid("Action", name), "resource": _to_uid(kind, name)}
+                answer = cedarpy.is_authorized_partial(request, policies.handle, entities)
+                if answer.decision != cedarpy.Decision.Deny and not answer.diagnostics.errors:
+                    found.add(name)
+        known = frozenset(found)
+        with self._lock:
+            _keep(self._callable, key, known)
+        return known
+
+    def may_call(self, actor: Actor, action: str, kind: ResourceKind = "Tool") -> bool:
+        """Return whether `actor` may call an action with some arguments, at some time."""
+        return action in self.find_callable(actor, kind)
+
+    def describe(
+        self, decision: Decision, actor: Actor, resource: Resource | tuple[ResourceKind, str] | None = None
+    ) -> str:
+        """Describe a denial for its principal: the action, and what would be needed."""
+        denied = f"{actor.name!r} may not do {decision.action!r}"
+        if decision.errors:
+            return (
+                f"{denied}: the policies cannot be evaluated for this request, which is a denial. The operator finds "
+                f"the reason with `kg policy explain`."
+            )
+        if decision.policies:
+            advice = "".join(f" {text}" for id in decision.policies if (text := self.current.advice.get(id)))
+            named = ", ".join(repr(id) for id in decision.policies)
+            return f"{denied} with these arguments: forbidden by the policy {named}.{advice}"
+        key = self._get_resource(decision.action, resource)
+        known = self.resources.get(key)
+        scope = known.attributes.get("scope") if known is not None else None
+        if isinstance(scope, str) and scope not in actor.scopes:
+            held = ", ".join(sorted(actor.scopes)) or "none"
+            return f"{denied}: it requires the scope {scope!r}. Scopes of {actor.name!r}: {held}."
+        return f"{denied}: no policy permits it with these arguments. Ask the operator of this server for access."
+
+    def _get_resource(
+        self, action: str, resource: Resource | tuple[ResourceKind, str] | None
+    ) -> tuple[ResourceKind, str]:
+        if isinstance(resource, Resource):
+            return resource.kind, resource.name
+        if resource is not None:
+            return resource
+        known = self.actions.get(action)
+        return (known.kinds[0] if known is not None else "Endpoint"), action
+
+    def _get_entities(self, actor: Actor) -> cedarpy.Entities:
+        """Get the entities of all resources and of an actor."""
+        with self._lock:
+            if (known := self._actors.get(actor)) is not None:
+                self._actors.move_to_end(actor)
+                return known
+        made = self._entities.with_added_json_str(json.dumps(_build_principal(actor)), self._schema)
+        with self._lock:
+            _keep(self._actors, actor, made)
+        return made
+
+    def _keep(self, decision: Decision) -> Decision:
+        DECISION.set(decision)
+        return decision
+
+
+def build_schema(actions: Collection[Action]) -> str:
+    """Build the schema of Cedar with all actions."""
+    base = (Path(__file__).parent / "cedar" / "base.cedarschema").read_text(encoding="utf-8")
+    groups = sorted({group for action in actions for group in action.groups})
+    lines = [base, *(f"action {_quote(group)};" for group in groups)]
+    for action in actions:
+        within = f" in [{', '.join(map(_quote, action.groups))}]" if action.groups else ""
+        lines.append(
+            f"action {_quote(action.name)}{within} appliesTo {{ principal: User, resource: "
+            f"[{', '.join(action.kinds)}], context: {{ args: {action.arguments}, time: datetime }} }};"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def _build_principal(actor: Actor) -> list[dict[str, Any]]:
+    claims = {name: _to_strings(value) for name, value in actor.claims.items()}
+    return [
+        {
+            "uid": {"type": "User", "id": actor.name},
+            "attrs": {"name": actor.name, "scopes": sorted(actor.scopes)},
+            "tags": claims,
+            "parents": [{"type": "Group", "id": group} for group in sorted(actor.groups)],
+        },
+        *({"uid": {"type": "Group", "id": group}, "attrs": {}, "parents": []} for group in sorted(actor.groups)),
+    ]
+
+
+def _to_strings(value: str | bool | int | tuple[str, ...]) -> list[str]:
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    return list(value) if isinstance(value, tuple) else [str(value)]
+
+
+def _to_entity(resource: Resource) -> dict[str, Any]:
+    return {
+        "uid": {"type": resource.kind, "id": resource.name},
+        "attrs": dict(resource.attributes),
+        "parents": [{"type": kind, "id": name} for kind, name in resource.parents],
+    }
+
+
+_ESCAPES: Final = {'"': '\\"', "\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+
+
+def _quote(text: str) -> str:
+    return f'"{"".join(_ESCAPES.get(character, character) for character in text)}"'
+
+
+def _to_uid(kind: str, name: str) -> str:
+    """Write an entity as text, which partial evaluation requires. Other spellings are errors there: a denial."""
+    return f"{kind}::{_quote(name)}"
+
+
+def _keep(kept: OrderedDict[K, V], key: K, value: V) -> None:
+    kept[key] = value
+    while len(kept) > _ACTORS:
+        kept.popitem(last=False)
