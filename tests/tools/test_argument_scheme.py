@@ -186,7 +186,7 @@ def test_arguments_have_the_names_and_types_of_the_scheme(tool):
 def unknown_calls() -> Iterator[tuple[str, str, dict[str, Any]]]:
     """One call for each filter and id of each tool that reads, with a value that the graph does not have."""
     for tool in TOOLS:
-        if tool.scope != "read" or tool.single:
+        if not tool.reads or tool.single:
             continue
         names = set(tool.arguments.model_fields) | (
             {"concept_qids"} if "filters" in tool.arguments.model_fields else set()

@@ -116,7 +116,7 @@ def test_the_arguments_of_each_tool_are_of_the_types_in_the_schema(defaults: Pol
         arguments = {}
         for each in schema.get("required", ()):
             node = schema["properties"][each]
-            if node.get("type") == "array":
+            if "array" in (node.get("type"), *(option.get("type") for option in node.get("anyOf", ()))):
                 arguments[each] = ["x"] * node.get("minItems", 1)
             else:
                 arguments[each] = node["enum"][0] if "enum" in node else least[node.get("type", "string")]

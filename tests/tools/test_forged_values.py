@@ -106,7 +106,7 @@ def fixture_of(tool: Tool) -> str:
 def calls() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """The example of each tool that reads, and more calls: store, tool, arguments."""
     for tool in TOOLS:
-        if tool.scope == "read":
+        if tool.reads:
             [example] = re.findall(r"Example: (.+?)\.$", tool.description, re.MULTILINE | re.DOTALL)
             call = ast.parse(example, mode="eval").body
             assert isinstance(call, ast.Call)

@@ -119,7 +119,7 @@ def test_calls_over_mcp_have_no_internal_error(client: TestClient, path: str) ->
     for tool in TOOLS:
         if tool.single != (path == "/mcp/research"):
             continue
-        for name, value, arguments in list(calls(tool))[:: 8 if tool.scope == "read" else 12]:
+        for name, value, arguments in list(calls(tool))[:: 8 if tool.reads else 12]:
             params = {"name": tool.name, "arguments": arguments, "_meta": meta}
             answer = client.post(
                 path,

@@ -105,12 +105,12 @@ def test_requests_of_graphs_obey_the_table(
     for method in ("PUT", "POST", "DELETE"):
         answer = client.request(method, "/graphs", params={"graph": graph}, content=said, headers=headers)
         right = family.get_right(method)  # type: ignore[arg-type]
-        allowed = right == "anyone" or (right == "token" and has_token)
+        allowed = right == "write" or (right in ("curate", "admin") and has_token)
         assert (answer.status_code != 403) is allowed, (method, answer.text)
     update = {"Content-Type": "application/sparql-update"} | headers | {"Content-Type": "application/sparql-update"}
     answer = client.post("/sparql", content=f"INSERT DATA {{ GRAPH <{graph}> {{ {said} }} }}", headers=update)
-    assert (answer.status_code != 403) is (family.update == "token" and has_token), answer.text
-    assert bool(quads(kg, graph)) is (family.update == "token" and has_token)
+    assert (answer.status_code != 403) is (family.update in ("curate", "admin") and has_token), answer.text
+    assert bool(quads(kg, graph)) is (family.update in ("curate", "admin") and has_token)
 
 
 REPLACING = {
@@ -290,8 +290,8 @@ def test_tools_that_write_are_those_of_the_table(
     # Those of operations write no graph in their call: the server loads later, as the operator does.
     for tool in (each for each in TOOLS if OPERATIONS not in each.tags):
         rights = {family.tools for family in FAMILIES if family.prefix in tool.writes}
-        assert bool(rights) is (tool.scope != "read" or tool.asks_connectors), tool.name
-        assert ("token" in rights) is (tool.scope == "admin"), tool.name
+        assert bool(rights) is (not tool.reads or tool.asks_connectors), tool.name
+        assert ("curate" in rights) is (tool.scope == "curate"), tool.name
         assert "nobody" not in rights, tool.name
     operator_loads(kg, "code.json", "note.md")
     before = quads(kg, SOURCED, SHARED, USER, CURATED)
