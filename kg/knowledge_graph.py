@@ -13,12 +13,9 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, Self, TypeVar
 
 from kg.access.actors import EVERYONE, Actor
-<<<<<<< HEAD
 from kg.access.audit import AuditLog
 from kg.access.limits import bound_rows
-=======
 from kg.access.policies import Policies
->>>>>>> fede50fa (access: decide by Cedar policies, and check, test and explain them)
 from kg.connectors.client import Connectors
 from kg.errors import GoneError, QueryLimitError, StoreError
 from kg.ingestion import FolderWatcher, Ingestion

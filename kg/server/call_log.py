@@ -35,15 +35,9 @@ _SECRET: Final = re.compile(r"token|password|passwd|secret|api_?key|authorizatio
 _INLINE: Final = re.compile(
     r"(?i)\b(bearer\s+|(?:token|password|passwd|secret|api[_-]?key)\s*[=:]\s*)\S+|\b(?:sk|ghp|hf)[_-]\w{16,}"
 )
-<<<<<<< HEAD
-_SENT: Final = frozenset({"raw_content", "turtle", "shapes", "summary", "definitions", "permissions", "standards"})
-"""Arguments with texts that callers store or check."""
 _REQUEST_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 CLI: Final = "cli"
 """The transport of a command in its own process, which has no log of calls."""
-=======
-_REQUEST_ID: Final = re.compile(rb"[\w.-]{1,64}")
->>>>>>> fede50fa (access: decide by Cedar policies, and check, test and explain them)
 
 
 def find_request_id(headers: Mapping[str, str]) -> str:

@@ -27,11 +27,7 @@ from pydantic import BaseModel, PrivateAttr
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg import __version__
-<<<<<<< HEAD
 from kg.access import audit
-from kg.access.actors import READ
-=======
->>>>>>> fede50fa (access: decide by Cedar policies, and check, test and explain them)
 from kg.connectors.names import list_name
 from kg.errors import QuadciteError, QueryBusyError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
