@@ -175,7 +175,7 @@ class KnowledgeGraph:
     announce: Callable[[str | None], None] = field(default=lambda address: None, repr=False)
     """Publishes the URL of this process to processes that find the data directory locked."""
     policies: Policies | None = field(default=None, repr=False)
-    """What the senders of requests may do (`kg.tools.decisions.get_policies`); None: nobody has sent one yet."""
+    """The policies that decide about requests (`kg.tools.decisions.get_policies`); None: nobody has sent one yet."""
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
     """Returns the result of the last check of the dataset shapes; set by the process that runs these checks."""
     backup_state: Callable[[], Any] | None = field(default=None, repr=False)

@@ -1,4 +1,4 @@
-"""Policies in Cedar: what a principal may do, decided for each call with its arguments (https://www.cedarpolicy.com).
+"""Policies in Cedar: decisions about each request, with its arguments (https://www.cedarpolicy.com).
 
 A request is allowed if a ``permit`` applies to it and no ``forbid`` does. Cedar leaves out a policy whose condition
 cannot be evaluated, also a ``forbid``: here any such error is a denial, and so is a request that the schema does not
@@ -34,7 +34,7 @@ _ACTORS: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What a request does, with the types of its resources, and its arguments as a record type of Cedar."""
+    """An operation that a request asks for, with the types of its resources, and its arguments as a record type of Cedar."""
 
     name: str
     kinds: tuple[ResourceKind, ...]
@@ -44,7 +44,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What an action is done to, with its attributes, and the resources that contain it."""
+    """The object of an action, with its attributes, and the resources that contain it."""
 
     kind: ResourceKind
     name: str
@@ -173,7 +173,7 @@ class Policies:
     def find_callable(self, actor: Actor, kind: ResourceKind = "Tool") -> frozenset[str]:
         """Find the actions on tools (or endpoints) that `actor` may call with some arguments, at some time.
 
-        The conditions on arguments and time are unknown: an action is left out if it is denied whatever they are.
+        The conditions on arguments and time are unknown: an action is left out if it is denied with all of them.
         """
         policies = self.current
         key = (actor, policies.version, kind)
@@ -184,7 +184,7 @@ class Policies:
         found = set()
         try:
             entities = self._get_entities(actor)
-        except ValueError:  # a name that is no text
+        except ValueError:  # a name that is not valid Unicode
             return frozenset()
         principal = _to_uid("User", actor.name)
         for name, action in self.actions.items():

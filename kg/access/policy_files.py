@@ -32,10 +32,10 @@ class PolicySet:
     ids: Mapping[str, str]
     """The id of each policy (annotation ``@id``, else file and number) by Cedar's."""
     advice: Mapping[str, str]
-    """What a caller reads who is denied by a policy (annotation ``@advice``), by id."""
+    """The text for a caller who is denied by a policy (annotation ``@advice``), by id."""
     version: str
     is_default: bool
-    """Whether there are no policies besides the shipped ones."""
+    """Whether there are only the shipped policies."""
 
     def reword(self, message: str) -> str:
         """Name policies in a message of Cedar by their ids."""
@@ -116,7 +116,7 @@ def read_policies(folder: Path | None, schema: cedarpy.Schema) -> PolicySet:
 
 
 def _parse(name: str, text: str, schema: cedarpy.Schema, problems: list[str]) -> Sequence[tuple[str, str | None]]:
-    """Parse the policies of one file: id and advice of each, in order. Adds what is wrong to `problems`."""
+    """Parse the policies of one file: id and advice of each, in order. Adds messages to `problems`."""
     try:
         parsed = cedarpy.PolicySet.from_str(text).to_pst()
     except ValueError as error:

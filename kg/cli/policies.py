@@ -121,7 +121,7 @@ def explain(
 
 
 def _read_pairs(given: list[str] | None) -> dict[str, Any]:
-    """Read NAME=VALUE pairs. A value that is no JSON is a text."""
+    """Read NAME=VALUE pairs. A value that is not JSON is a text."""
     found: dict[str, Any] = {}
     for pair in given or ():
         name, equals, text = pair.partition("=")

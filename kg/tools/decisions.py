@@ -28,7 +28,7 @@ from kg.tools.commands import COMMANDS
 from kg.tools.registry import TOOLS
 
 PLACES: Final = frozenset({"iso3", "place", "iso3_a", "iso3_b", "municipalities"})
-"""Arguments and filters with codes or names of places, besides a municipality with its state."""
+"""Arguments and filters with codes or names of places, except a municipality with its state."""
 
 SEE: Final = "see"
 """The action on a dataset, or on a family of graphs without one: to read their statements in any way."""
@@ -42,7 +42,7 @@ _SCALARS: Final = {"string": "String", "integer": "Long", "boolean": "Bool"}
 
 
 def name_action(tool: Command) -> str:
-    """Get the name of the action that is a call of `tool`. Of two tools with one name, it tells them apart."""
+    """Get the name of the action that is a call of `tool`. Two tools with the same name have different ones."""
     return f"research.{tool.name}" if isinstance(tool, Tool) and tool.single else tool.name
 
 

@@ -59,7 +59,7 @@ class Principal(BaseModel):
 
 
 class Case(BaseModel):
-    """One request, and what is expected."""
+    """One request, and the decision that is expected."""
 
     model_config = _STRICT
 
@@ -96,7 +96,7 @@ class Explanation:
     decision: Decision
     arguments: Mapping[str, Any]
     denial: str | None
-    """What the principal reads who is denied."""
+    """The message for the principal, if the request is denied."""
 
 
 def load_cases(path: Path) -> Cases:
