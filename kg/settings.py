@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
+from dotenv import dotenv_values
 from platformdirs import user_cache_path
 from pydantic import (
     AfterValidator,
@@ -530,6 +531,12 @@ def find_trace_exporters() -> list[str]:
     protocol = next((value for name in protocols if (value := os.environ.get(name))), "http/protobuf")
     otlp = "otlp_proto_grpc" if protocol == "grpc" else "otlp_proto_http"
     return [otlp if name == "otlp" else name for name in names if name not in ("", "none")]
+
+
+def read_auth_variables() -> dict[str, str]:
+    """Read the variables ``FASTMCP_SERVER_AUTH*``, which `kg.server.identity_providers` describes."""
+    given = {**dotenv_values(".env"), **os.environ}
+    return {name: value for name, value in given.items() if name.startswith("FASTMCP_SERVER_AUTH") and value}
 
 
 def settings_for(data_dir: Path | None) -> Settings:

@@ -63,6 +63,7 @@ from kg.server.connection_limits import LimitedProtocol
 from kg.server.endpoint import Endpoint
 from kg.server.fair_limiter import compute_call_s
 from kg.server.http_server import GRACE_S, Server, address_of, build_logging, check_bind, listen, signals_that_return
+from kg.server.identity_providers import add_provider
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.observation import Observation, RateLimit
 from kg.server.pages import workbench
@@ -74,7 +75,7 @@ from kg.server.request_bodies import Bodies, BodyAdmission
 from kg.server.resources import PAGES
 from kg.server.sessions import Sessions
 from kg.server.tracing import exporting_traces
-from kg.settings import Settings
+from kg.settings import Settings, read_auth_variables
 from kg.shacl.process import PLACES
 from kg.store.lock import find_address
 from kg.tools.mounts import MOUNTS, find_mount
@@ -172,7 +173,7 @@ def create_app(
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint), *backup_routes.routes(kg, endpoint)]
     routes += [*tool_routes.routes(kg, threads), *sparql_check.routes(kg, threads)]
     routes += [*shacl_endpoint.routes(kg, endpoint, threads), *connector_routes.routes(kg)]
-    routes += [*service_description.routes(kg, endpoint), *pages.routes(site), *static.routes()]
+    routes += [*service_description.routes(kg, endpoint), *accounts.routes, *pages.routes(site), *static.routes()]
     origins = [str(origin).rstrip("/") for origin in kg.settings.allowed_origins]
     origins += [accounts.origin] if accounts.origin else []
     proxies = [str(network) for network in kg.settings.trusted_proxies]
@@ -307,7 +308,8 @@ def serve(
         _build_proxy(held_at, path, data_dir).run(transport="stdio", show_banner=False)
         return
     host = "127.0.0.1" if stdio else host or settings.host
-    accounts = Accounts(tokens=Tokens(DataDirectory(data_dir)), settings=settings)
+    directory = DataDirectory(data_dir)
+    accounts = add_provider(Accounts(tokens=Tokens(directory)), settings, read_auth_variables(), directory)
     check_bind(host, protected=accounts.required or insecure)
     tls = _tls_options(settings)
     if not (is_loopback(host) or tls or settings.trusted_proxies):

@@ -16,12 +16,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kg.access.actors import EVERYONE, READ, SCOPES, SEARCH, SPARQL, Actor
@@ -95,9 +97,19 @@ class Accounts:
     tokens: Tokens | None = None
     settings: Settings | None = None
     provider: AuthProvider | None = None
-    public_paths: frozenset[str] = frozenset()
-    """The paths of `provider`, which answers them itself."""
+    routes: tuple[Route, ...] = ()
+    """The routes of `provider`: of OAuth, and of its metadata."""
     _verified: _Verified = field(default_factory=_Verified, init=False, repr=False, compare=False)
+
+    @cached_property
+    def public_paths(self) -> frozenset[str]:
+        """The paths of the routes of the provider, which answers them itself."""
+        return frozenset(route.path for route in self.routes)
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether a browser can sign in with the provider (`kg.server.pages.oauth_sign_in`)."""
+        return "/authorize" in self.public_paths
 
     @property
     def required(self) -> bool:

@@ -110,6 +110,7 @@ def routes(site: Site) -> list[Route]:
             "csrf": sessions.sign(nonce),
             "to": find_local_path(request.query_params.get("to", "")),
             "wrong": "wrong" in request.query_params,
+            "provided": sessions.accounts.has_pages,
             "possible": sessions.accounts.token is not None or sessions.accounts.required,
         }
         response = page(request, "login.html", context, headers={"Cache-Control": "no-store"})
