@@ -9,7 +9,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from kg.errors import IndexUnavailableError, QueryLimitError
+from kg.errors import IndexUnavailableError, InvalidInputError, QueryLimitError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.observability import observe_search
 from kg.retrieval.reader import Reader, start
@@ -17,6 +17,7 @@ from kg.retrieval.word_ranking import rank_by_store
 from kg.search.protocol import Candidate, Codes, Conditions, Mode, Ranking, SearchIndex
 from kg.search.ranking import POOL
 from kg.search.relevance import FEW, Relevance, drop_unrelated, is_beyond, is_related
+from kg.text import quoted
 from kg.vocabulary import SCHEMA
 
 _TEXTS: Final = frozenset({SCHEMA.text.value})
@@ -54,7 +55,7 @@ class Asked:
         codes: Conditions = (),
         counted: int = 0,
     ) -> Ranking:
-        """Rank units by it; see `SearchIndex.rank`."""
+        """Rank units by it; see `SearchIndex.rank`. Raises InvalidInputError if no required word can be searched."""
         asked: dict[str, Any] = {"codes": codes} if codes else {}
         asked |= {"counted": counted} if counted else {}
         if units is None and parents is None and mode == "hybrid":
@@ -62,9 +63,15 @@ class Asked:
             if begun is not None:
                 return begun.result()
         with observe_search(mode):
-            return search.rank(
+            found = search.rank(
                 self.query, units=units, parents=parents, limit=limit, mode=mode, must=self.must, **asked
             )
+        if found.is_void:
+            raise InvalidInputError(
+                f"must: {' and '.join(map(quoted, self.must))} cannot be required: the search index has no stop words, "
+                "which nearly every text contains. Require other words, or leave must out."
+            )
+        return found
 
     def begin(self, search: SearchIndex, *, limit: int, codes: Conditions, counted: int) -> None:
         """Begin a ranking in a thread, which ends within the time limit of a search. `rank` waits for its result."""

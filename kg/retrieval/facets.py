@@ -31,7 +31,6 @@ from kg.retrieval.hybrid_search import (
     FIRST_BLOCK,
     Counted,
     Retrieved,
-    drop_unscored,
     find_allowed,
     list_narrow,
     list_units,
@@ -173,7 +172,7 @@ def count_results(
     else:
         counted = count_units(reader, asked, scope, MOST_COUNTED, None if post is None else post.kept)
     counts = _count_units(reader, names, counted.units, counted.more)
-    counts.by = "words" if asked.must else "similar"
+    counts.by = "words" if asked.must else "query_words" if found.by_words else "similar"
     counts.with_words = _count_having(reader, asked, scope)
     if post is None:
         return counts
@@ -205,8 +204,10 @@ def _count_having(reader: Reader, asked: Asked, scope: Scope) -> int | None:
     words = [asked.own_words, *asked.must]
     if not whole or not parse_question(asked.own_words).words:
         return None
-    required = Asked(asked.own_words, words)
-    return len(required.rank(reader.kg.search, limit=1, mode="bm25", codes=conditions, counted=MOST_COUNTED).counted)
+    found = reader.kg.search.rank(
+        asked.own_words, limit=1, mode="bm25", must=words, codes=conditions, counted=MOST_COUNTED
+    )
+    return len(found.counted)
 
 
 def count_units(reader: Reader, asked: Asked, scope: Scope, most: int, judged: Counted | None = None) -> Counted:
@@ -236,7 +237,7 @@ def count_units(reader: Reader, asked: Asked, scope: Scope, most: int, judged: C
             kept = asked.select_further_counted(ranking, relevance, judged.units)
         else:
             first = ranking.candidates if units is not None else rescore(ranking.candidates[:FIRST_BLOCK])
-            relevance = estimate_relevance(drop_unscored(first), ranking)
+            relevance = estimate_relevance(first, ranking)
             kept = asked.select_counted(ranking, relevance)
         ended = len(ranking.counted) < size
         if units is None and not whole:

@@ -17,6 +17,7 @@ from typing import Final
 
 from pyoxigraph import NamedNode
 
+from kg.languages import find_primary
 from kg.retrieval.asked import Asked
 from kg.retrieval.filters import Scope, build_conditions
 from kg.retrieval.reader import Reader, iri_of
@@ -24,7 +25,15 @@ from kg.retrieval.reranking import Reranking
 from kg.retrieval.results import Completeness, Degraded
 from kg.search.protocol import Candidate, Codes, Ranking, get_original
 from kg.search.ranking import PAIR_WEIGHT, Fusion
-from kg.search.relevance import FEW, NOTHING, UNJUDGED, Relevance, estimate_answers, estimate_relevance
+from kg.search.relevance import (
+    FEW,
+    NOTHING,
+    UNJUDGED,
+    Relevance,
+    drop_unscored,
+    estimate_answers,
+    estimate_relevance,
+)
 from kg.sparql.terms import bind
 from kg.store.protocol import Term, term_text
 from kg.text import to_number
@@ -228,8 +237,10 @@ class Retrieved:
     """What alone ranked the units, if not both words and meaning."""
     language: str | None = None
     """The language of the query, if it is known."""
+    searched: int | None = None
+    """Units that the ranking allows, if they were counted."""
     uncompared: Mapping[str, int] = field(default_factory=dict)
-    """Units in scope, by language, that were not compared with the query by meaning."""
+    """Those of them, by language, that were not compared with the query by meaning."""
     incomplete: str | None = None
     """Why the index may lack texts of the store, or None. The answer is then not complete."""
     answers: Mapping[str, float] = field(default_factory=dict)
@@ -238,13 +249,10 @@ class Retrieved:
     """The nearest units of an answer that was refused; none is a result."""
     counted: Counted | None = None
     """The results, if it was asked to count them and the rankings of the page have them."""
-
-    def with_ranking(self, ranking: Ranking) -> Retrieved:
-        """Add the language of the query, and the units that `ranking` lacks."""
-        found = replace(self, language=ranking.language, uncompared=ranking.uncompared, incomplete=ranking.incomplete)
-        if found.incomplete is not None and found.completeness == "complete":
-            return replace(found, completeness="approximate", total=None)
-        return found
+    by_words: bool = False
+    """Whether the query was compared with no unit by meaning."""
+    stop_words: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Required words that are stop words, by language; see `Ranking.stop_words`."""
 
 
 def retrieve(
@@ -268,6 +276,7 @@ def retrieve(
     `judged` are the results in a wider scope where the relevance was judged, narrowed to `scope`: then these are the
     results, and if there are more than were counted, also the others in `scope` that are near the query.
     """
+    page = slice(offset, offset + limit)
     reranking = Reranking(reader, asked.own_words)
     favoured = _Favoured(reader, scope, concepts) if concepts else None
     if judged is None or judged.more:
@@ -285,26 +294,74 @@ def retrieve(
         if judged is not None:
             relevance = judged.relevance
         else:
-            relevance = estimate_relevance(drop_unscored(scored), ranking) if units else NOTHING
+            relevance = estimate_relevance(scored, ranking) if units else NOTHING
         candidates = _select(asked, scored, ranking, relevance, favoured, judged)
-        pending = _pending(ranking, scored)
         total = _count(Counter(get_original(units[candidate.iri]) for candidate in candidates), per_document)
-        ordered = reranking.apply(_ordered(reader, candidates, units, offset + limit), _is_first(favoured))
-        page = list(islice(_capped(ordered, per_document, Counter()), offset, offset + limit))
-        following = offset + limit if total > offset + limit else None
+        ordered = reranking.apply(_ordered(reader, candidates, units, page.stop + 1), _is_first(favoured))
+        found = list(islice(_capped(ordered, per_document, Counter()), page.stop + 1))
         relevance = _with_mentions(relevance, asked, candidates)
-        found = Retrieved(page, "complete", total, following, 0, relevance, *reranking.outcome)
+        results = None
         if counted and not ranking.from_store:
             known = {**ranking.counted, **(judged.units if judged is not None else {})}
             kept = {each.iri for each in candidates}
             codes = ((iri, known[iri]) for iri in known if iri in kept)  # in the order of `count_units`
-            found = replace(found, counted=Counted.cut(codes, counted, relevance, ranking.incomplete))
-        nearest = () if page or offset else _list_nearest(reader, drop_unscored(scored), units, relevance)
-        answers = estimate_answers(asked.own_words, scored, ranking)
-        found = replace(found, answers=answers, nearest=nearest, degraded=_find_degraded(ranking, scored))
-        found = found.with_ranking(ranking)
-        return replace(found, completeness="approximate", total=None, pending=pending) if pending else found
-    return _proposed(reader, asked, reranking, scope, limit, offset, per_document, favoured, counted, judged)
+            results = Counted.cut(codes, counted, relevance, ranking.incomplete)
+        part = Retrieved(found, "complete", total, None, relevance=relevance, counted=results)
+        return _finish(reader, asked, part, page, ranking, reranking, scored, scored, units)
+    return _propose(reader, asked, reranking, scope, page, per_document, favoured, counted, judged)
+
+
+def _finish(
+    reader: Reader,
+    asked: Asked,
+    part: Retrieved,
+    page: slice,
+    ranking: Ranking,
+    reranking: Reranking,
+    considered: Sequence[Candidate],
+    nearest: Sequence[Candidate],
+    documents: Mapping[str, str],
+) -> Retrieved:
+    """Cut the page out of the first units, and add what follows from the last ranking.
+
+    `considered` are the candidates in scope, of which `nearest`, with their `documents`, are those of the first block.
+    """
+    found = part.units
+    pending = _pending(ranking, considered)
+    is_exact = part.completeness == "complete" and not pending and ranking.incomplete is None
+    reranked, problem = reranking.outcome
+    return replace(
+        part,
+        units=found[page],
+        completeness="approximate" if part.completeness == "complete" and not is_exact else part.completeness,
+        total=part.total if is_exact else None,
+        next_offset=page.stop if len(found) > page.stop else None,
+        pending=pending,
+        reranked=reranked,
+        problem=problem,
+        degraded=_find_degraded(ranking, considered),
+        answers=estimate_answers(asked.own_words, considered, ranking),
+        nearest=() if found or page.start else _list_nearest(reader, asked, nearest, documents, part.relevance),
+        language=ranking.language,
+        searched=ranking.units,
+        uncompared=ranking.uncompared,
+        incomplete=ranking.incomplete,
+        by_words=ranking.model is None,
+        stop_words=ranking.stop_words,
+    )
+
+
+def _count_scope(reader: Reader, ranking: Ranking, scope: Scope) -> Ranking:
+    """Count the units in scope that a wider ranking searched, if codes in the index alone decide it."""
+    conditions, suffice = build_conditions(scope)
+    if not conditions or not suffice or ranking.units is None:
+        return ranking
+    counts = reader.kg.search.count(["languages"], conditions)
+    numbers: Counter[str] = Counter()
+    for tag, number in counts.by_field["languages"].items():
+        numbers[find_primary(tag)] += number
+    uncompared = {name: numbers[name] for name in ranking.uncompared if numbers[name]}
+    return replace(ranking, units=counts.units, uncompared=uncompared)
 
 
 def begin_ranking(reader: Reader, asked: Asked, scope: Scope, counted: int) -> None:
@@ -440,35 +497,44 @@ def _best_proposals(
         if count >= limit:
             blocks.append([])
         depth = min(deepest, 4 * depth)
-    first = drop_unscored(rescore(blocks[0]))
-    relevance = estimate_relevance(first, ranking) if first or done else UNJUDGED
-    kept = [first, *(drop_unscored(rescore(block, blocks[0])) for block in blocks[1:])]
+    ranking = _count_scope(reader, ranking, scope)
+    first = rescore(blocks[0])
+    kept = [drop_unscored(block) for block in (first, *(rescore(block, blocks[0]) for block in blocks[1:]))]
+    relevance = estimate_relevance(first, ranking) if kept[0] or done else UNJUDGED
     selected = [asked.select(block, ranking, relevance) for block in kept]
     reranking = Reranking(reader, asked.own_words)
-    ordered = chain.from_iterable(reranking.apply(_ordered(reader, block, documents, page.stop)) for block in selected)
+    ordered = chain.from_iterable(
+        reranking.apply(_ordered(reader, block, documents, page.stop + 1)) for block in selected
+    )
     found = list(islice(_capped(ordered, 1, Counter()), page.stop + 1))
-    following = page.stop if len(found) > page.stop else None
-    pending = sum(_pending(ranking, block) for block in blocks)
-    degraded = _find_degraded(ranking, chain.from_iterable(blocks))
-    nearest = () if found or page.start else _list_nearest(reader, first, documents, relevance)
     total: int | None = None
     completeness: Completeness = "truncated"
-    if done and ranking.exhaustive and not pending:
+    if done and ranking.exhaustive:
         completeness, total = "complete", len({documents[each.iri] for block in selected for each in block})
     elif done or len({documents[each.iri] for block in kept for each in block}) >= limit:
         completeness = "approximate"
-    return Retrieved(
-        found[page], completeness, total, following, pending, relevance, *reranking.outcome, degraded, nearest=nearest
-    ).with_ranking(ranking)
+    part = Retrieved(found, completeness, total, None, relevance=relevance)
+    considered = [*chain.from_iterable(blocks)]
+    return _finish(reader, asked, part, page, ranking, reranking, considered, first, documents)
 
 
 def _list_nearest(
-    reader: Reader, candidates: Sequence[Candidate], documents: Mapping[str, str], relevance: Relevance
+    reader: Reader,
+    asked: Asked,
+    candidates: Sequence[Candidate],
+    documents: Mapping[str, str],
+    relevance: Relevance,
 ) -> Sequence[Found]:
-    """List the first units of an answer that is refused, each of another document."""
-    if not relevance.refused:
+    """List the first units of an answer without results, each of another document.
+
+    They are those near a query that is refused, else those that have the required words and none of the others.
+    """
+    shown = drop_unscored(candidates)
+    if not (relevance.refused or (asked.must and not shown)):
         return ()
-    return list(islice(_capped(_ordered(reader, candidates, documents, NEAREST), 1, Counter()), NEAREST))
+    if not shown and asked.must:
+        shown = [*candidates]
+    return list(islice(_capped(_ordered(reader, shown, documents, NEAREST), 1, Counter()), NEAREST))
 
 
 class _Favoured:
@@ -547,13 +613,12 @@ def _read_units(rows: Sequence[Mapping[str, Term]]) -> Mapping[str, str]:
     return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
 
 
-def _proposed(
+def _propose(
     reader: Reader,
     asked: Asked,
     reranking: Reranking,
     scope: Scope,
-    limit: int,
-    offset: int,
+    page: slice,
     per_document: int | None,
     favoured: _Favoured | None,
     counted: int,
@@ -568,18 +633,18 @@ def _proposed(
     seen: set[str] = set()
     taken: Counter[str] = Counter()
     found: list[Found] = []
-    wanted = offset + limit + 1
+    wanted = page.stop + 1
     counts: Counter[str] = Counter()
     depth = FIRST_BLOCK
-    pending = 0
     considered: list[Candidate] = []
-    nearest: Sequence[Found] = ()
+    nearest: Sequence[Candidate] = ()
+    documents: dict[str, str] = {}
     if favoured is not None and favoured.units:
         # They form the first block, before the proposals of the index.
         ranking = asked.rank_all(reader, units=list(favoured.units), limit=len(favoured.units))
         scored = ranking.candidates
         seen.update(favoured.units)
-        pending += _pending(ranking, scored)
+        considered += scored
         block = favoured.first(scored, ())
         counts.update(get_original(favoured.units[candidate.iri]) for candidate in block)
         ordered = reranking.apply(_ordered(reader, block, favoured.units, wanted))
@@ -595,18 +660,19 @@ def _proposed(
         if coded and ranking.from_store:  # which knows no codes
             coded, parents = False, _parents(reader, scope)
             continue
+        if not coded:
+            ranking = _count_scope(reader, ranking, scope)
         first = first or ranking
         fresh = [candidate for candidate in ranking.candidates if candidate.iri not in seen]
         seen.update(candidate.iri for candidate in fresh)
         allowed = find_allowed(reader, scope, [candidate.iri for candidate in fresh])
         proposed = [candidate for candidate in fresh if candidate.iri in allowed]
-        pending += _pending(ranking, proposed)
         considered += proposed
         rescored = rescore(proposed)
-        if relevance is None and (kept := drop_unscored(rescored)):
-            # by the first block that has any, so that it is the same for all pages
-            relevance = estimate_relevance(kept, ranking)
-            nearest = _list_nearest(reader, kept, allowed, relevance)
+        if relevance is None and (rescored or not nearest):
+            nearest, documents = rescored, allowed
+            if drop_unscored(rescored):  # by the first block that has any, so that it is the same for all pages
+                relevance = estimate_relevance(rescored, ranking)
         block = _select(asked, rescored, ranking, relevance or UNJUDGED, favoured, judged)
         counts.update(get_original(allowed[candidate.iri]) for candidate in block)
         left = wanted - len(found)
@@ -619,29 +685,18 @@ def _proposed(
         if done or len(found) == wanted or depth >= DEEPEST:
             break
         depth *= 4
-    more = len(found) == wanted
-    page = found[offset : offset + limit]
-    total = _count(counts, per_document) if whole and not pending else None
-    completeness: Completeness = "approximate"
-    if total is not None:
-        completeness = "complete"
-    elif not more and not done:
-        completeness = "truncated"
+    completeness: Completeness = "complete" if whole else "approximate" if done or len(found) == wanted else "truncated"
     if relevance is None:
-        relevance = estimate_relevance((), ranking) if done else UNJUDGED
+        relevance = estimate_relevance(nearest, ranking) if done else UNJUDGED
     relevance = _with_mentions(relevance, asked, found)
-    following = offset + limit if more else None
-    degraded = _find_degraded(ranking, considered)
-    part = Retrieved(page, completeness, total, following, pending, relevance, *reranking.outcome, degraded)
-    answers = estimate_answers(asked.own_words, considered, ranking)
-    part = replace(part, answers=answers, nearest=() if found or offset else nearest)
+    part = Retrieved(found, completeness, _count(counts, per_document), None, relevance=relevance)
     if coded and first is not None:
         if judged is None:
             results = asked.select_counted(first, relevance)
         else:
             results = asked.select_further_counted(first, judged.relevance, judged.units)
         part = replace(part, counted=Counted.cut(results.items(), counted, relevance, first.incomplete))
-    return part.with_ranking(ranking)
+    return _finish(reader, asked, part, page, ranking, reranking, considered, nearest, documents)
 
 
 def _parents(reader: Reader, scope: Scope) -> Sequence[str] | None:
@@ -663,11 +718,6 @@ def find_allowed(reader: Reader, scope: Scope, proposals: Sequence[str]) -> dict
     units = [NamedNode(iri) for iri in proposals]
     rows = reader.rows("proposals that the filters leave", scope.compile(PROPOSALS_IN_SCOPE, units=units), declared=OWN)
     return {iri_of(row["unit"]): iri_of(row["document"]) for row in rows}
-
-
-def drop_unscored(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """Drop candidates that match neither by words nor by meaning."""
-    return [each for each in candidates if each.bm25 > 0 or each.cosine is not None]
 
 
 def _pending(ranking: Ranking, candidates: Iterable[Candidate]) -> int:

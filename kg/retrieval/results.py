@@ -287,7 +287,7 @@ FACETS: Final[tuple[FacetName, ...]] = (
 )  # fmt: skip
 
 
-CountedBy = Literal["filters", "words", "similar"]
+CountedBy = Literal["filters", "words", "similar", "query_words"]
 
 
 class FacetValue(BaseModel):
@@ -311,7 +311,8 @@ class FacetCounts(BaseModel):
     by: CountedBy = Field(
         "filters",
         description="Which passages are counted. filters: all that pass them; words: results with the words in must; "
-        "similar: results near the query, which need not have its words",
+        "similar: results near the query, which need not have its words; query_words: results with one of its words, "
+        "since no model compares their meaning",
     )
     with_words: int | None = Field(
         None,

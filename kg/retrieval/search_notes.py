@@ -19,6 +19,8 @@ from kg.text import quoted
 _FILTERS_TRIED: Final = 4
 """Maximum number of filters that are left out, one at a time: each takes a search."""
 _LANGUAGES_NAMED: Final = 5
+_NOTED: Final = 0.05
+"""Share of the texts that were compared by words only from which on an answer with results notes it."""
 
 
 def advise(
@@ -89,8 +91,11 @@ def name_languages(counts: Mapping[str, int]) -> str:
     return ", ".join(named[:_LANGUAGES_NAMED]) + (", and others" if len(named) > _LANGUAGES_NAMED else "")
 
 
-def describe_ranking(found: Retrieved, units: str) -> list[str]:
-    """Describe what may differ in the order of a later answer; `units` is the noun for the ranked texts."""
+def describe_ranking(found: Retrieved, units: str, must: Sequence[str] = ()) -> list[str]:
+    """Describe what may differ in the order of a later answer, and texts that were not compared or not searched.
+
+    `units` is the noun for the ranked texts.
+    """
     notes: list[str] = []
     if found.incomplete:
         notes.append(f"The answer is approximate: {found.incomplete}")
@@ -113,9 +118,15 @@ def describe_ranking(found: Retrieved, units: str) -> list[str]:
         notes.append(
             Note(f"{said} health reports no pending vectors.", f"{said} the status page reports no pending vectors.")
         )
-    if found.uncompared:
+    uncompared = sum(found.uncompared.values())
+    if uncompared and (not found.units or found.searched is None or uncompared >= _NOTED * found.searched):
+        of_all = "" if found.searched is None else f" of the {found.searched:,}"
         notes.append(
-            f"Compared with the query by words only, since no embedding model knows both languages: {units} in "
-            f"{name_languages(found.uncompared)}. Words of their language find them."
+            f"{uncompared:,}{of_all} {units} searched were compared with the query by words only, since no embedding "
+            f"model knows both languages: {name_languages(found.uncompared)}. Words of their language find them."
         )
+    for language, words in found.stop_words.items():
+        are = f"{', '.join(map(quoted, words))}: {'stop words' if len(words) > 1 else 'a stop word'}"
+        effect = "No such text was searched" if len(words) == len({*must}) else "Not required of such texts"
+        notes.append(f"must: {are} of {units} in {name_language(language)}, which the index lacks. {effect}.")
     return notes

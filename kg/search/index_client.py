@@ -137,8 +137,9 @@ class EdgeIndex(RestartedProcess):
         longer one; the ranking is exhaustive if nothing is left beyond `limit`.
 
         With `must`, only units with all of these words are ranked, in their text, title or names; words match as in
-        a query: in any form (`tariff` matches `Tariffs`), without accents. A stop word matches nothing. With `codes`,
-        only units that meet these conditions. With `counted`, so many of the units that match come with their codes.
+        a query: in any form (`tariff` matches `Tariffs`), without accents. A stop word of the language of a text is not
+        required; a text of which none is left is not ranked. With `codes`, only units that meet these conditions. With
+        `counted`, so many of the units that match come with their codes.
         """
         if limit < 1:
             raise InvalidInputError(f"Invalid limit {limit}. It must be at least 1.")
@@ -175,6 +176,8 @@ class EdgeIndex(RestartedProcess):
             near=found["near"],
             language=found["language"],
             uncompared=found["uncompared"],
+            stop_words=found["stop_words"],
+            is_void=found["is_void"],
             models=found["models"],
         )
 

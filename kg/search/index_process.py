@@ -127,6 +127,8 @@ class Server:
             "near": ranking.near,
             "language": ranking.language,
             "uncompared": ranking.uncompared,
+            "stop_words": ranking.stop_words,
+            "is_void": ranking.is_void,
             "models": ranking.models,
         }
 

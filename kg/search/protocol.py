@@ -125,6 +125,13 @@ class Ranking:
     """The models whose vectors were compared, by space."""
     uncompared: Mapping[str, int] = field(default_factory=dict)
     """Units that the request allows, by language, that no model compares with the query by meaning."""
+    stop_words: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Required words that texts need not contain, since they are stop words of their language, by that language.
+
+    Texts in a language of which all required words are stop words are no candidates.
+    """
+    is_void: bool = False
+    """Whether all required words are stop words in each language of the index, so that there are no candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +221,9 @@ class SearchIndex(Protocol):
         """Return the best `limit` units of a kind for `query` by fused score, or by words or meaning only.
 
         With `units`, each of these is scored, without approximation. With `parents`, candidates are searched among the
-        units of these documents, without both among all units. With `must`, only units that contain all of these words
-        are candidates, with `codes` only those that meet these conditions. With `counted`, so many of the units that
-        match come with their codes; fewer come only if these are all.
+        units of these documents, without both among all units. With `must`, only units that contain all of these
+        words, apart from stop words, are candidates; with `codes`, only those that meet these conditions. With
+        `counted`, so many of the units that match come with their codes; fewer come only if these are all.
         """
         ...
 

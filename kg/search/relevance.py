@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from kg.languages import find_primary
+from kg.languages import find_primary, name_language
 from kg.search.points import ALSO, OTHER, Floats
 from kg.search.protocol import Candidate, Ranking
 from kg.search.ranking import COSINE_WEIGHT, PAIR_WEIGHT
@@ -122,6 +122,9 @@ _MOST_WORDS: Final = 0.5
 _OTHERS: Final = 0.3
 """Nearness of the other units where there are none."""
 
+_MOST_UNCOMPARED: Final = 0.5
+"""Share of the texts that no model compares with a query above which the others do not decide about its answer."""
+
 UNJUDGED: Final = Relevance(reason="It was not estimated.")
 NOTHING: Final = Relevance(0.0, refused=True)
 """That of an answer from no texts."""
@@ -150,23 +153,33 @@ def estimate_relevance(candidates: Sequence[Candidate], ranking: Ranking) -> Rel
     if ranking.pending:
         return Relevance(reason=f"{ranking.pending:,} texts have no embedding yet.")
     units = MANY if ranking.units is None else ranking.units
-    found = [(coverage, coverage.estimate(group, units)) for coverage, group in _group(candidates, ranking)]
+    scored = drop_unscored(candidates)
+    found = [(coverage, coverage.estimate(group, units)) for coverage, group in _group(scored, ranking)]
     if ranking.model not in CALIBRATIONS:
         return Relevance(reason=f"The scores of the embedding model {ranking.model} are not calibrated.")
     covers = min(SURE, max((probability for _, probability in found), default=0.0))
-    is_near = any(is_related(each, ranking.model) for each in candidates)
+    is_near = any(is_related(each, ranking.model) for each in scored)
     is_listed = is_near and any(probability >= coverage.find_floor(units) for coverage, probability in found)
     if units <= FEW:
-        is_listed |= any(each.words > 0 for each in candidates)
+        is_listed |= any(each.words > 0 for each in scored)
     if is_listed:
         return Relevance(round(covers, 3))
     if ranking.incomplete is not None:
         return Relevance(reason="The search index may lack texts.")
-    if ranking.uncompared:
-        languages = ", ".join(sorted(ranking.uncompared))
-        reason = f"Texts in some languages ({languages}) were compared with the query by words only."
-        return Relevance(reason=reason, refused=not any(_has_words(each) for each in candidates))
+    has_words = any(_has_words(each) for each in scored)
+    uncompared = sum(ranking.uncompared.values())
+    # Without any candidate in scope, those of the ranking are of a wider one, of which nothing is known here.
+    none_compared = bool(ranking.candidates or candidates) and all(each.cosine is None for each in candidates)
+    if uncompared and (has_words or none_compared or uncompared > _MOST_UNCOMPARED * units):
+        languages = ", ".join(map(name_language, sorted(ranking.uncompared)))
+        reason = f"{uncompared:,} of {units:,} texts ({languages}) were compared with the query by words only."
+        return Relevance(reason=reason, refused=not has_words)
     return Relevance(round(covers, 3), refused=True)
+
+
+def drop_unscored(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Drop candidates that match neither by words nor by meaning."""
+    return [each for each in candidates if each.bm25 > 0 or each.cosine is not None]
 
 
 def _group(candidates: Sequence[Candidate], ranking: Ranking) -> Iterable[tuple[Coverage, Sequence[Candidate]]]:

@@ -69,6 +69,10 @@ _MARKS: Final = re.compile("[\u0591-\u05c7\u064b-\u065f\u0670]+")
 _LEAST_LETTERS: Final = 3
 """Letters of a word that what looks like a clitic is removed from."""
 _NUMBER: Final = re.compile("(?<=....)(?:[aeo]?s|[aeo])$")
+_SCRIPTS: Final = {re.compile("[\u0620-\u06d3]"): "ar", re.compile("[\u05d0-\u05ea]"): "he"}
+"""Languages by the letters of their words."""
+_LAM: Final = "ل"
+"""The preposition of Arabic that the article is joined to as this letter, also before a word that begins with it."""
 _ARABIC: Final = str.maketrans({"أ": "ا", "إ": "ا", "آ": "ا", "ى": "ي", "ة": "ه", "ـ": None})
 _ARABIC_ENDING: Final = re.compile("(?<=..)(?:ها|ان|ات|ون|ين|يه|ه|ي)$")
 _HEBREW_ENDING: Final = re.compile("(?<=...)(?:ים|ות|ה|ת)$")
@@ -90,8 +94,11 @@ def fold_accents(word: str) -> str:
 def list_stems(word: str, language: str | None) -> Iterator[str]:
     """Yield the stem of a word in lower case by which it is searched, and then the others of a text with it.
 
-    Without a language, or a stemmer for it, the stem is the word without accents.
+    Without a language, or a stemmer for it, the stem is the word without accents. English texts, and those of unknown
+    language among them, have Arabic and Hebrew words as texts in these languages.
     """
+    if language == "en" and not word.isascii():
+        language = next((each for letter, each in _SCRIPTS.items() if letter.match(word)), language)
     if language in _RULES:
         yield from _RULES[language](word)
         return
@@ -132,8 +139,10 @@ def _stem_hebrew(word: str) -> Iterator[str]:
 def _stem_joined(word: str, language: str, ending: re.Pattern[str]) -> Iterator[str]:
     """Cut the article, with the clitics before it, and an ending; then also other letters that look like clitics."""
     for each in (word, *(rest.word for rest in unjoin(word, language) if len(rest.word) >= _LEAST_LETTERS)):
-        rests = (rest for rest in unjoin(each, language) if rest.has_article and len(rest.word) >= _LEAST_LETTERS)
-        yield ending.sub("", next((rest.word for rest in rests), each))
+        rests = [rest.word for rest in unjoin(each, language) if rest.has_article and len(rest.word) >= _LEAST_LETTERS]
+        yield ending.sub("", rests[0] if rests else each)
+        if rests and rests[0].startswith(_LAM) and len(rests[0]) > _LEAST_LETTERS:
+            yield ending.sub("", rests[0][1:])  # the query may be the same word after a preposition: للجنة
 
 
 _RULES: Final[dict[str | None, Callable[[str], Iterator[str]]]] = {

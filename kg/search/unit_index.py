@@ -16,8 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from kg.languages import WORDLESS
-from kg.search.analyzers import get_analyzer
+from kg.languages import UNKNOWN, WORDLESS
+from kg.search.analyzers import find_language, get_analyzer
 from kg.search.payloads import SPAN, digest, read_codes, read_span
 from kg.search.points import (
     ALSO,
@@ -170,7 +170,7 @@ class UnitIndex(UnitStore):
         codes: Conditions,
     ) -> Ranking:
         conditions = [*codes]
-        required = self._analyze_required(must) if must else None
+        required, stop_words = self._analyze_required(must) if must else (None, {})
         every, pending, _ = self.counts()
         if units is not None:
             allowed = len(units)
@@ -193,6 +193,8 @@ class UnitIndex(UnitStore):
             pending=pending,
             units=None if is_unknown else allowed,
             uncompared=uncompared,
+            stop_words=stop_words,
+            is_void=required == {},
         )
 
     def _count_uncompared(
@@ -246,14 +248,20 @@ class UnitIndex(UnitStore):
         """Return the codes of units that are in the index; see `SearchIndex.load_codes`."""
         return dict(self._load_codes([*map(self.shards.compute_id, units)]).values())
 
-    def _analyze_required(self, must: Sequence[str]) -> dict[str, list[int]]:
-        """Return the words that a unit must contain, as dimensions of each field. A stop word matches nothing."""
+    def _analyze_required(self, must: Sequence[str]) -> tuple[dict[str, list[int]], dict[str, list[str]]]:
+        """Return the words that a unit must contain, as dimensions of each field that knows one, and the stop words.
+
+        The index does not have the stop words of a language, which most of its texts contain.
+        """
         found: dict[str, list[int]] = {}
+        stop_words: dict[str, list[str]] = {}
         for name in self.shards.fields:
-            parts = [list(get_analyzer(name).embed_query(words).indices) for words in must]
-            if all(parts):
-                found[name] = sorted({word for part in parts for word in part})
-        return found
+            parts = {words: get_analyzer(name).embed_query(words).indices for words in must}
+            if left := {word for part in parts.values() for word in part}:
+                found[name] = sorted(left)
+            if unknown := [words for words, part in parts.items() if not part]:
+                stop_words[find_language(name) or UNKNOWN] = unknown
+        return found, stop_words
 
     def _find_required(self, required: Mapping[str, Sequence[int]], also: Conditions) -> set[int] | None:
         """Find the units that contain all words of one field; None if there may be more than `_FEW`."""
@@ -335,8 +343,9 @@ class UnitIndex(UnitStore):
             if not having:
                 return Ranking((), exhaustive=True)
             where: Filter | None = _id_filter(self._list_points(having))
-            required = None
+            required, unscored = None, sorted(having)[:limit]
         else:
+            unscored = []
             where = Filter(fields=conditions) if conditions else None
         # the first ones are ordered again, so they are the same for every page size
         settled = max(limit, POOL)
@@ -349,6 +358,9 @@ class UnitIndex(UnitStore):
                 ranked = self._name_tied(proposed.list_candidates(places, asked.spaces))
                 ranked = self._compare_words(asked, proposed.fusion, ranked)
                 exhaustive = proposed.complete and len(proposed) <= limit
+                if not ranked:  # no word and no model compares these with the query
+                    ranked = {id_: Candidate("", 0.0, 0.0, None) for id_ in unscored}
+                    exhaustive = len(unscored) < limit
                 found = Ranking(self._to_page(ranked, limit), exhaustive)
                 if not asked.counted:
                     return found

@@ -161,13 +161,13 @@ def test_a_query_without_a_visible_character_is_refused(joined: KnowledgeGraph, 
 
 
 def test_counts_state_what_is_counted(joined: KnowledgeGraph) -> None:
-    by_meaning = search(joined, "flood insurance", limit=1, facets=["domain"]).facets
+    without_model = search(joined, "flood insurance", limit=1, facets=["domain"]).facets
     by_words = search(joined, "flood insurance", limit=1, must=["flood"], facets=["domain"]).facets
     plain = search(joined, facets=["domain"]).facets
-    assert by_meaning is not None
+    assert without_model is not None
     assert by_words is not None
     assert plain is not None
-    assert (by_meaning.by, by_words.by, plain.by) == ("similar", "words", "filters")
+    assert (without_model.by, by_words.by, plain.by) == ("query_words", "words", "filters")
     alone = search(joined, "flood", limit=1, facets=["domain"]).facets
     assert alone is not None
     assert alone.with_words is not None

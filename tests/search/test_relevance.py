@@ -66,8 +66,22 @@ def test_texts_that_no_model_compares_are_results_with_most_words_alone() -> Non
     lacking = replace(COMPLETE, uncompared={"bn": 12})
     for words, refused in ((0.1, True), (0.9, False)):
         found = estimate_relevance([candidate(0.1), candidate(None, words, "bn")], lacking)
-        assert (found.covers, found.refused) == (None, refused)
-        assert "bn" in (found.reason or "")
+        assert found.refused == refused
+        assert (found.covers is None) == (not refused)
+
+
+@pytest.mark.parametrize(
+    ("uncompared", "candidates", "is_filtered", "is_known"),
+    [(12, (0.1, None), False, True), (50, (0.1,), False, True), (51, (0.1, None), False, False),
+     (1, (None,), False, False), (1, (), False, True), (1, (), True, False)],
+)  # fmt: skip
+def test_texts_that_no_model_compares_leave_it_open_if_they_are_most(
+    uncompared: int, candidates: tuple[float | None, ...], is_filtered: bool, is_known: bool
+) -> None:
+    ranking = replace(COMPLETE, uncompared={"bn": uncompared}, candidates=[candidate(0.9)] if is_filtered else ())
+    found = estimate_relevance([candidate(cosine) for cosine in candidates], ranking)
+    assert (found.covers is not None, found.refused) == (is_known, True)
+    assert is_known or "Bangla" in (found.reason or "")
 
 
 def test_texts_that_are_near_are_told_although_others_are_lacking() -> None:

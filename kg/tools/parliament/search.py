@@ -166,7 +166,7 @@ def search_speeches(
             return speech_scope(Reader(kg), replace(filters, **dict.fromkeys(names)), quoted=True)[0]
 
         notes += advise(kg, asked, found, scope, "speeches", narrowed, widen)
-    notes += describe_ranking(found, "chunks")
+    notes += describe_ranking(found, "chunks", required)
     return reader.finish(
         SpeechSearchResults(
             results=results,

@@ -211,7 +211,7 @@ def search(
             return compile_scope(Reader(kg), SearchFilters(**filters.model_dump(exclude={*names})))[0]
 
         notes += advise(kg, question, found, scope, "passages", narrowing, widen)
-    notes += describe_ranking(found, "passages")
+    notes += describe_ranking(found, "passages", required)
     counts = None
     if counting is not None:
         try:

@@ -23,9 +23,9 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.queries.federation import Federation
 from kg.queries.text_check import find_clauses
 from kg.retrieval.asked import Asked
-from kg.retrieval.hybrid_search import FIRST_BLOCK, drop_unscored
+from kg.retrieval.hybrid_search import FIRST_BLOCK
 from kg.search.protocol import Candidate, Mode
-from kg.search.relevance import NOTHING, UNJUDGED, Relevance, estimate_relevance
+from kg.search.relevance import NOTHING, UNJUDGED, Relevance, drop_unscored, estimate_relevance
 from kg.sparql import label_service
 from kg.sparql.guard import line_and_column
 from kg.sparql.lexer import Token
@@ -153,7 +153,7 @@ def _find(kg: KnowledgeGraph, search: _Search) -> tuple[Sequence[Candidate], Rel
     if search.mode == "bm25":
         least = search.min_score or 0.0
         return [each for each in kept if each.bm25 >= least][: search.limit], UNJUDGED
-    relevance = estimate_relevance(kept, ranking)
+    relevance = estimate_relevance(ranking.candidates, ranking)
     return asked.select(kept, ranking, relevance)[: search.limit], relevance
 
 
