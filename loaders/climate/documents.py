@@ -16,7 +16,7 @@ from kg.text import quoted
 from kg.vocabulary import FOAF, SCHEMA, mint, segment, sha256
 from loaders.climate import json_objects
 from loaders.climate.drafts import Draft, build_origins
-from loaders.climate.layouts import BODY, HEAD, Fields, Layout, Layouts, UnknownLayoutError, load_layouts
+from loaders.climate.layouts import BODY, HEAD, Fields, Layout, Layouts, LeftOutError, UnknownLayoutError, load_layouts
 from loaders.model import Notice, Origin, Rejection, SourceDocument
 from loaders.readers.cells import parse_boolean, parse_integer, parse_items, present, to_slug
 from loaders.readers.inline import LeftOut
@@ -89,6 +89,8 @@ def _add_file(tables: Tables, file: File, layouts: Layouts) -> Iterator[tuple[La
         return
     columns, table = tables.columns(file)
     layout = layouts.detect(file.path, columns)
+    if not layout.fields:
+        raise LeftOutError(file.path, [layout])
     tables.add(file, layout.name, layout.columns, table)
     yield layout, table.warnings if table else ()
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kg.errors import SourceError
 from kg.text import quoted
-from loaders.climate.layouts import Layout, Layouts, UnknownLayoutError
+from loaders.climate.layouts import Layout, Layouts, LeftOutError, UnknownLayoutError
 from loaders.readers.excerpts import cut as cut_tables
 from loaders.readers.formats import NO_OBJECT, Row, Sheet, build_json_row, flatten, json_lines, text_of_cell
 from loaders.readers.json_stream import parse_elements
@@ -74,8 +74,7 @@ class Objects:
             for _ in self._read():
                 pass
         if self._first is None:
-            left_out = ", ".join(layout.description for layout in self._found.values())
-            raise SourceError(f"{self._path}: the file has no document and no passage ({left_out})")
+            raise LeftOutError(self._path, self._found.values())
         done: set[str] = set()
         while left := [layout for layout in self._found.values() if layout.name not in done]:
             done.add(left[0].name)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -38,6 +38,17 @@ Fields = Mapping[str, str | None]
 
 class UnknownLayoutError(SourceError):
     """A file has no record of a climate document, as far as its columns show."""
+
+
+class LeftOutError(SourceError):
+    """A file has records of layouts without fields alone, which are left out."""
+
+    def __init__(self, path: Path, layouts: Iterable[Layout]) -> None:
+        named = ", ".join(f"{quoted(each.name)}{each.description and f', {each.description}'}" for each in layouts)
+        super().__init__(
+            f"{path}: The file has no document and no passage: its records are left out, since their layout has no "
+            f"fields ({named}). A layout of --mapping needs [layout.NAME.fields]."
+        )
 
 
 class Source(TomlTable):

@@ -21,7 +21,7 @@ from kg.settings import Settings
 from kg.store.protocol import Rows
 from kg.vocabulary import DCTERMS, SCHEMA, SKOS, mint
 from loaders.climate import documents, json_objects
-from loaders.climate.layouts import load_layouts
+from loaders.climate.layouts import LeftOutError, load_layouts
 from loaders.model import Notice, Rejection, SourceDocument, to_quads
 from loaders.quarantine_retry import retry
 from loaders.readers.locations import File, find_files
@@ -324,6 +324,15 @@ def test_a_table_without_texts_is_replaced_by_a_file_with_them_and_does_not_repl
     assert (report.loaded, report.skipped, report.rejected) == (0, 1, 0)
     assert "/a.json" in report.older[0].reason
     assert load(kg, "climate", [str(described)], replace_newer=True).loaded == 1
+
+
+def test_a_layout_without_fields_is_named_for_a_table_too(tmp_path: Path) -> None:
+    mapping = tmp_path / "m.toml"
+    mapping.write_text('[layout.mine]\nrequires = ["a", "b"]\n')
+    layouts = load_layouts(str(mapping))
+    for path in (as_csv(tmp_path / "t.csv", [{"a": 1, "b": 2}]), as_json(tmp_path / "t.json", {"a": 1, "b": 2})):
+        with pytest.raises(LeftOutError, match="'mine'"):
+            list(documents.read(find(path), layouts))
 
 
 UGLY: Final = {
