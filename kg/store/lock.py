@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Self
 
-from kg.data_directory import DataDirectory
+from kg.data_directory import ENTRIES, DataDirectory
 from kg.errors import StoreError, StoreLockedError, StoreReadOnlyError, StoreVersionError
 from kg.files import find_links, is_unwritable, write_file
 
@@ -198,6 +198,9 @@ def _reject_foreign_folder(directory: DataDirectory, found: list[str]) -> None:
     if directory.restoring.name in found:
         raise StoreError(f"A restore into {data_dir} was interrupted. Run `kg restore` again, with the same folder.")
     ignored = {directory.lock.name, directory.lost_and_found.name, f"{directory.format.name}.partial"}
+    ignored |= {
+        Path(entry.name).parts[0] for entry in ENTRIES if entry.kind in ("access", "log")
+    }  # before the first start
     foreign = [name for name in found if not name.startswith(".") and name not in ignored]
     if foreign:
         shown = ", ".join(foreign[:3]) + (", ..." if len(foreign) > 3 else "")

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from kg.access.tokens import Tokens
+from kg.data_directory import DataDirectory
 from kg.errors import StoreError, StoreLockedError, StoreReadOnlyError, StoreVersionError
 from kg.store.lock import DirectoryLock, find_holder
 from kg.store.oxigraph import OxigraphStore
@@ -102,6 +104,13 @@ def test_a_damaged_version_file_says_so(tmp_path: Path, text: str) -> None:
     (tmp_path / "format.json").write_text(text)
     with pytest.raises(StoreError, match=r"format\.json is damaged"):
         OxigraphStore(tmp_path)
+
+
+def test_tokens_can_be_made_before_the_first_start(tmp_path: Path) -> None:
+    Tokens(DataDirectory(tmp_path)).create("first", ["read"])
+    (tmp_path / "audit").mkdir()
+    DirectoryLock(tmp_path).release()
+    assert DataDirectory(tmp_path).format.is_file()
 
 
 def test_a_foreign_folder_is_refused_and_left_alone(tmp_path: Path) -> None:
