@@ -1,4 +1,4 @@
-# The server with its model inside; at run time it uses no network but its own port.
+# The server with its models inside; at run time it uses no network but its own port.
 # BASE: any image with Python >= 3.11 and its venv module as `python3`.
 # SCRIPTS=false: leave out the scripts of the web pages. The pages work without them, and the build needs no npm registry.
 ARG BASE=python:3.11-slim
@@ -27,16 +27,24 @@ RUN if command -v apt-get > /dev/null; then \
     fi
 RUN useradd --system --uid 10001 --home-dir /data --create-home quadcite
 COPY --from=build /opt/quadcite /opt/quadcite
+# All addresses of the container: the server refuses that until there are accounts (`kg token new NAME`). The root file
+# system can be read-only: the server writes /data and /tmp.
 ENV PATH=/opt/quadcite/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     QUADCITE_MODELS_DIR=/opt/quadcite/models \
     QUADCITE_DATA_DIR=/data/kg-data \
+    QUADCITE_ANSWERS_DIR=/data/answers \
+    QUADCITE_HOST=0.0.0.0 \
     QUADCITE_PORT=8000
-USER quadcite
+USER 10001
 WORKDIR /data
 VOLUME /data
-# The server listens on loopback alone (see README, "Security defaults"): run with `--network host`.
-HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-    CMD ["python3", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['QUADCITE_PORT'] + '/health', timeout=4).close()"]
+EXPOSE 8000
+# The certificate names the address of clients, not loopback, so it is not verified here.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 CMD ["python3", "-c", "\
+import os, ssl, urllib.request as request; \
+scheme = 'https' if os.environ.get('QUADCITE_TLS_CERT') else 'http'; \
+url = f\"{scheme}://127.0.0.1:{os.environ['QUADCITE_PORT']}/health/live\"; \
+request.urlopen(url, timeout=4, context=ssl._create_unverified_context()).close()"]
 ENTRYPOINT ["kg"]
 CMD ["serve"]

@@ -1,7 +1,8 @@
-"""The files that ship inside the wheel: ontology, shapes, fixtures, and the chapters of the documentation."""
+"""The files that ship inside the wheel: ontology, shapes, fixtures, chapters, and files for deployments."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -27,6 +28,7 @@ CHAPTERS: Final = (
     "errors",
     "operations",
     "access",
+    "deployment",
     "scaling",
     "conformance",
     "architecture",
@@ -36,6 +38,16 @@ CHAPTERS: Final = (
 
 FIGURES: Final = ("scaling.svg",)
 """The figures in the chapters."""
+
+
+DEPLOYMENTS: Final[Mapping[str, tuple[str, str]]] = {
+    "systemd": ("quadcite.service", "a service of systemd, confined"),
+    "caddy": ("Caddyfile", "Caddy as a proxy with TLS"),
+    "nginx": ("nginx.conf", "nginx as a proxy with TLS"),
+    "kubernetes": ("kubernetes.yaml", "a StatefulSet with its volume, probes and network policy"),
+    "cloud-run": ("cloud-run.yaml", "a read-only service on Cloud Run"),
+}
+"""The file and the purpose of each deployment, by name."""
 
 
 def folder(name: Literal["ontology", "shapes", "fixtures"]) -> Path:
@@ -49,6 +61,11 @@ def chapter(topic: str) -> str:
     if topic not in CHAPTERS:
         raise KeyError(topic)
     return (_PACKAGE / "docs" / f"{topic}.md").read_text(encoding="utf-8")
+
+
+def deployment(name: str) -> str:
+    """Return the file of a deployment. Raises KeyError for an unknown name."""
+    return (_PACKAGE / "deploy" / DEPLOYMENTS[name][0]).read_text(encoding="utf-8")
 
 
 def figure(name: str) -> str:

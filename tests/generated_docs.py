@@ -12,7 +12,7 @@ import typer
 from platformdirs import user_cache_path
 from pydantic_core import PydanticUndefined
 
-from kg import errors
+from kg import bundle, errors
 from kg.cli.main import app
 from kg.clients.configurations import CLIENTS
 from kg.clients.prompts import PROMPTS
@@ -189,6 +189,9 @@ def made(section: str) -> str:
         case "clients":
             rows = ((f"`{each.name}`", each.title, each.place) for each in CLIENTS.values())
             return _table(("name", "client", "use"), rows)
+        case "deployments":
+            rows = ((f"`{name}`", f"`{file}`", purpose) for name, (file, purpose) in bundle.DEPLOYMENTS.items())
+            return _table(("name", "file", "purpose"), rows)
         case "prompts":
             return _table(("prompt", "arguments", "job", "mounts"), prompts())
         case "groups":

@@ -41,6 +41,7 @@ def test_every_generated_part_is_in_one_page() -> None:
         "climate_layouts",
         "commands",
         "data_directory",
+        "deployments",
         "derivations",
         "errors",
         "groups",

@@ -1,4 +1,4 @@
-"""`kg docs`: the chapters of the documentation, printed."""
+"""`kg docs` and `kg deploy`: chapters of the documentation and files for deployments, printed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import typer
 from kg import bundle
 from kg.cli import output
 from kg.errors import InvalidInputError
+from kg.text import quoted
 
 
 def _complete(start: str) -> list[str]:
@@ -31,3 +32,30 @@ def docs(topic: Topic = None) -> None:
         output.put(bundle.chapter(topic).rstrip("\n"))
     except KeyError:
         raise InvalidInputError(f"Unknown topic {topic!r}. Available: {', '.join(bundle.CHAPTERS)}.") from None
+
+
+def _complete_deployment(start: str) -> list[str]:
+    return [name for name in bundle.DEPLOYMENTS if name.startswith(start)]
+
+
+Deployment = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="NAME", autocompletion=_complete_deployment, help="The file to print. Without it, the files are listed."
+    ),
+]
+
+
+@output.reported
+def deploy(name: Deployment = None) -> None:
+    """Print a file for a deployment, such as a unit of systemd or manifests of Kubernetes, or list the files."""
+    if name is None:
+        rows = ((key, file, purpose) for key, (file, purpose) in bundle.DEPLOYMENTS.items())
+        output.columns(("name", "file", "purpose"), rows)
+        return
+    try:
+        output.put(bundle.deployment(name).rstrip("\n"))
+    except KeyError:
+        raise InvalidInputError(
+            f"Unknown deployment {quoted(name)}. Available: {', '.join(bundle.DEPLOYMENTS)}."
+        ) from None

@@ -71,6 +71,7 @@ app.command(
 )(clients.clients)
 app.add_typer(tokens.app, name="token")
 app.command("docs", epilog=output.examples("kg docs climate"))(docs.docs)
+app.command("deploy", epilog=output.examples("kg deploy nginx > quadcite.conf"))(docs.deploy)
 
 
 class Domain(StrEnum):
