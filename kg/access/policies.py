@@ -34,7 +34,7 @@ _ACTORS: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An operation that a request asks for, with the types of its resources, and its arguments as a record type of Cedar."""
+    """An operation of a request, with the types of its resources, and its arguments as a record type of Cedar."""
 
     name: str
     kinds: tuple[ResourceKind, ...]
