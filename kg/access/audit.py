@@ -29,7 +29,7 @@ from typing import Any, Final, Self
 
 from kg.access.actors import Actor
 from kg.data_directory import DataDirectory
-from kg.errors import AuditUnavailableError
+from kg.errors import AuditUnavailableError, QuadciteError
 from kg.observability import count_audit_entry, count_denial
 from kg.settings import Settings
 from kg.text import to_single_line
@@ -301,6 +301,21 @@ class AuditLog:
                 os.close(descriptor)
         self._file = self._folder_file = -1
         self._seen = None
+
+
+@contextmanager
+def recording(settings: Settings, action: str, sender: Actor, arguments: Mapping[str, Any]) -> Iterator[None]:
+    """Record the block as one entry of the log of the settings, if they have one: a command that opens no graph."""
+    entry = Entry(action, actor=sender, arguments=arguments)
+    try:
+        yield
+    except QuadciteError as error:
+        entry.outcome = error.code
+        raise
+    finally:
+        if (audit := AuditLog.from_settings(settings)) is not None:
+            with audit:
+                audit.record(entry)
 
 
 class FailureLimiter:

@@ -69,8 +69,7 @@ class LocalConnection:
 
     def call(self, name: str, arguments: Mapping[str, Any], advance: Advance = lambda *_: None) -> dict[str, Any]:
         """Call it in this process."""
-        from kg.access.actors import Actor
-        from kg.cli.output import user_name
+        from kg.cli.output import operator
         from kg.knowledge_graph import PROGRESS
         from kg.server.call_log import CLI, CallLog
 
@@ -78,7 +77,7 @@ class LocalConnection:
         audit = self._kg.audit if command.logged and command.scope != "read" else None
         token = PROGRESS.set(advance)
         try:
-            with CallLog(name, arguments, CLI, audit, Actor(user_name(), frozenset())):
+            with CallLog(name, arguments, CLI, audit, operator()):
                 return command.content(self._kg, arguments)
         finally:
             PROGRESS.reset(token)
@@ -139,6 +138,12 @@ class ServerConnection:
         limit = {} if timeout_s == math.inf else {"timeout_s": timeout_s}
         with self._post("/admin/query", {"query": query, "media_type": media_type, **limit}) as response:
             yield from response.iter_bytes()
+
+    def get_state(self) -> dict[str, Any]:
+        """Get the state of the server: its requests, queries, queues and memory."""
+        with self._post("/admin/state", {}) as response:
+            state: dict[str, Any] = json.loads(response.read())
+            return state
 
     @contextmanager
     def snapshot(self) -> Iterator[Path]:

@@ -32,6 +32,7 @@ from kg.cli import (
     quarantine,
     summaries,
     tokens,
+    top,
     validate,
 )
 from kg.cli.connection import connect, resolve_for_server
@@ -595,6 +596,7 @@ app.command(epilog=output.examples("kg derive", "kg derive entities --full"))(de
 app.command(epilog=output.examples("kg restore /mnt/backups --point 12 --data-dir restored"))(backups.restore)
 app.command()(backups.doctor)
 app.command()(backups.compact)
+app.command(epilog=output.examples("kg top", "kg top --once --json"))(top.top)
 app.command(epilog=output.examples("kg audit --since 2h --outcome forbidden", "kg audit verify"))(audit.audit)
 
 

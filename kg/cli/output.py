@@ -27,6 +27,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_settings import SettingsError
 from typer.models import OptionInfo
 
+from kg.access.actors import Actor
 from kg.errors import InvalidInputError, QuadciteError
 from kg.text import escape_controls
 from loaders.load_options import Option
@@ -226,6 +227,11 @@ def user_name() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return f"user {os.getuid()}"
+
+
+def operator() -> Actor:
+    """Get the sender of a command that runs in its own process, for the audit log."""
+    return Actor(user_name(), frozenset())
 
 
 def put(text: str) -> None:

@@ -39,10 +39,13 @@ def new(
     as_json: AsJson = False,
 ) -> None:
     """Make a token and print its secret, once: only a hash is stored. A running server accepts it at once."""
+    from kg.access.audit import recording
     from kg.access.tokens import Tokens, parse_expiry
 
     until = parse_expiry(expires, datetime.now(UTC))
-    secret = Tokens(settings_for(data_dir).directory).create(name, _split(scopes), _split(groups), until)
+    settings, given = settings_for(data_dir), {"name": name, "scopes": scopes, "groups": groups, "expires": expires}
+    with recording(settings, "kg token new", output.operator(), given):
+        secret = Tokens(settings.directory).create(name, _split(scopes), _split(groups), until)
     if as_json:
         output.put_json({"name": name, "token": secret, "expires": until and until.isoformat(timespec="seconds")})
         return
@@ -75,9 +78,12 @@ def list_all(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 @output.reported
 def revoke(name: Name, data_dir: DataDir = None) -> None:
     """Revoke the token of a client. A running server refuses it from the next request on."""
+    from kg.access.audit import recording
     from kg.access.tokens import Tokens
 
-    Tokens(settings_for(data_dir).directory).revoke(name)
+    settings = settings_for(data_dir)
+    with recording(settings, "kg token revoke", output.operator(), {"name": name}):
+        Tokens(settings.directory).revoke(name)
     output.say(f"kg: Revoked the token of {name}.")
 
 
