@@ -119,6 +119,13 @@ _AUDIT_ENTRIES: Final = Counter(
 )
 _DENIALS: Final = Counter("quadcite_denials", "Requests and calls that were refused.", ("reason",), registry=REGISTRY)
 
+for _reason in ("timeout", "waited", "memory", "cancelled", "crowded", "displaced", "closed", "failed"):
+    _QUERY_STOPS.labels(_reason)
+for _written in ("true", "false"):
+    _AUDIT_ENTRIES.labels(_written)
+for _reason in ("unauthorized", "forbidden"):  # from 0 on, so that the first one is an increase
+    _DENIALS.labels(_reason)
+
 _WIKIDATA: Final = "wikidata."
 _MOST_STEPS: Final = 100
 
