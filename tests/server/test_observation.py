@@ -98,13 +98,13 @@ def test_a_streamed_call_is_one_entry_with_its_outcome(client: TestClient, direc
 def test_the_decision_of_the_policies_is_in_the_entry(
     client: TestClient, directory: DataDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check = calls.Tool._check
+    check = calls.Tool.check
 
     def decide(tool: Any, *given: Any) -> Any:
         record_decision(Decision(True, ("press-may-search",)))
         return check(tool, *given)
 
-    monkeypatch.setattr(calls.Tool, "_check", decide)
+    monkeypatch.setattr(calls.Tool, "check", decide)
     client.post("/mcp/all", json=call("search", {"query": "solar"}), headers=MCP)
     assert entries(directory)[0]["decision"] == {"allowed": True, "policies": ["press-may-search"]}
 
