@@ -45,6 +45,8 @@ DEPLOYMENTS: Final[Mapping[str, tuple[str, str]]] = {
     "caddy": ("Caddyfile", "Caddy as a proxy with TLS"),
     "nginx": ("nginx.conf", "nginx as a proxy with TLS"),
     "kubernetes": ("kubernetes.yaml", "a StatefulSet with its volume, probes and network policy"),
+    "grafana": ("grafana.json", "a dashboard of Grafana, to import"),
+    "alerts": ("alerts.yml", "alert rules of Prometheus"),
     "cloud-run": ("cloud-run.yaml", "a read-only service on Cloud Run"),
 }
 """The file and the purpose of each deployment, by name."""
