@@ -66,6 +66,9 @@ class DataDirectory:
     left_out_files = Entry("files/left_out.json", "near-duplicates without a graph", "state", "the next load of files")
     backups = Entry("backups.jsonl", "the folders of backups", "state")
 
+    replica = Entry("replica.json", "the primary of a replica, and the point that it serves", "state")
+    points = Entry("points", "the stores of a replica, by point", "state", "the next contact with the primary")
+
     snapshots = Entry("snapshots", "checkpoints that queries read, and temporary files", "cache", "queries")
     fetched = Entry("fetched", "files from the web that loads read", "cache", "the next load")
     schema = Entry("schema.json", "state of an earlier version, no longer written", "cache")

@@ -23,6 +23,7 @@ The tree (each leaf names the problem for the reader who has to fix it)::
     │   ├── StoreVersionError        a newer version of Quadcite wrote it
     │   ├── StoreReadOnlyError       it is not writable
     │   ├── StoreDamagedError        stored data is corrupt
+    │   ├── ReplicaError             a replica takes no writes
     │   └── WriteUncertainError      a write is stored, but its sync to the disk failed
     ├── QueryLimitError              a query exceeded a limit and was stopped
     │   ├── QueryTimeoutError
@@ -193,6 +194,13 @@ class WriteUncertainError(StoreError):
     """The write is in the store, but may not be on the disk yet. The message names its generation."""
 
     code = "write_uncertain"
+
+
+class ReplicaError(StoreError):
+    """The server is a replica, which takes no writes. The message has the address of its primary."""
+
+    code = "read_only_replica"
+    http_status = 403
 
 
 class StoreDamagedError(StoreError):

@@ -180,6 +180,8 @@ class KnowledgeGraph:
     """Returns the result of the last check of the dataset shapes; set by the process that runs these checks."""
     backup_state: Callable[[], Any] | None = field(default=None, repr=False)
     """Returns the state of the backups; set by the process that writes them by itself."""
+    replica_state: Callable[[], Any] | None = field(default=None, repr=False)
+    """Returns the state of a replica; None: the graph is not a replica."""
     ingestion: Ingestion = field(default_factory=Ingestion, repr=False)
     """The state of the files that are loaded while they change."""
     loads: LoadLog = field(default_factory=LoadLog, repr=False)
@@ -193,7 +195,9 @@ class KnowledgeGraph:
     """Set after a commit that the index did not take. A server then repairs the index, and clears it."""
 
     @classmethod
-    def open(cls, data_dir: Path, settings: Settings, *, reads: bool = False) -> Self:
+    def open(
+        cls, data_dir: Path, settings: Settings, *, reads: bool = False, replica: OxigraphStore | None = None
+    ) -> Self:
         """Open `data_dir`, creating it if missing, and lock it until `close`.
 
         The ontology, code lists and shapes of this version are written into the store unless they are there. With
@@ -203,10 +207,11 @@ class KnowledgeGraph:
         of connectors.
         """
         connectors = Connectors.from_settings(settings)
-        store = OxigraphStore(data_dir, infer=infer_graphs, reads=reads)
+        store = replica or OxigraphStore(data_dir, infer=infer_graphs, reads=reads)
         try:
             try:
-                write_shipped_graphs(store)
+                if replica is None:
+                    write_shipped_graphs(store)
             except StoreError:
                 if not reads or store.problem is None:
                     raise

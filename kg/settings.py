@@ -415,6 +415,14 @@ class Settings(BaseSettings):
         0, ge=0, description="Number of newest points that are kept. If all three of these are 0, all are kept."
     )
     backup_keep_daily: int = Field(0, ge=0, description="Number of days whose last point is kept.")
+    replica_of: str | None = Field(
+        None,
+        description="Primary of a replica (`kg replica`): the URL of a server with backups, or a folder of backups.",
+    )
+    replica_every: Period = Field("30s", description="Time between two questions of a replica for a new point.")
+    replica_token: SecretStr | None = Field(
+        None, description="Token with the scope `admin` that a replica sends to its primary."
+    )
     backup_keep_weekly: int = Field(0, ge=0, description="Number of weeks whose last point is kept.")
 
     @property

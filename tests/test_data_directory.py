@@ -16,5 +16,5 @@ def test_no_other_module_spells_a_path() -> None:
     others = [path for path in MODULES if path.stem != "data_directory"]
     found = {(path.stem, match[0]) for path in others for match in spelled.finditer(path.read_text())}
     # Equal names in other folders.
-    folder_of_backups = {("backup_folder", f'/ "{name}"') for name in ("files", "lock")}
+    folder_of_backups = {("backup_folder", f'/ "{name}"') for name in ("files", "lock", "points")}
     assert found == {("settings", '/ "models"'), ("index_process", '/ "lock"')} | folder_of_backups

@@ -40,12 +40,17 @@ def _find_folder(folder: Path | None, data_dir: Path | None = None) -> Path:
 def with_options(settings: Settings, given: Mapping[str, object]) -> Settings:
     """Replace settings of backups by the options that were given."""
     changed = {name: value for name, value in given.items() if value is not None}
-    if "backup_every" in changed:
-        try:
-            parse_period(str(changed["backup_every"]))
-        except ValueError as error:
-            raise typer.BadParameter(f"{error}.", param_hint="--backup-every") from None
+    check_period(changed.get("backup_every"), "--backup-every")
     return settings.model_copy(update=changed)
+
+
+def check_period(text: object, option: str) -> None:
+    """Raise BadParameter for the value of an option that is not a time with its unit."""
+    try:
+        if text is not None:
+            parse_period(str(text))
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}.", param_hint=option) from None
 
 
 @app.command("create", epilog=output.examples("kg backup create /mnt/backups --keep 7 --keep-weekly 8"))

@@ -30,6 +30,7 @@ from kg.cli import (
     output,
     policies,
     quarantine,
+    replicas,
     summaries,
     tokens,
     top,
@@ -687,6 +688,11 @@ def serve(
             f"kg: Serving MCP at {address}/mcp and SPARQL at {address}/sparql. Press Ctrl-C to stop."
         ),
     )
+
+
+app.command(
+    epilog=output.examples("kg replica --of https://kg.example.org", "kg replica --of /mnt/backups --port 8001")
+)(replicas.replica)
 
 
 @app.command()

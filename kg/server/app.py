@@ -34,6 +34,7 @@ from kg.errors import InvalidInputError, QuadciteError, StoreError
 from kg.files import is_unwritable
 from kg.integrity.backup_folder import require_outside
 from kg.integrity.backup_schedule import BackupSchedule
+from kg.integrity.replication import Replica
 from kg.knowledge_graph import PROGRESS, KnowledgeGraph
 from kg.load_schedule import Schedule, read_schedules
 from kg.loading import exclusive_load
@@ -78,6 +79,7 @@ from kg.server.tracing import exporting_traces
 from kg.settings import Settings, read_auth_variables
 from kg.shacl.process import PLACES
 from kg.store.lock import find_address
+from kg.store.replica import ReplicaStore
 from kg.tools.mounts import MOUNTS, find_mount
 from kg.tools.operations.loads import check_source
 from kg.tools.schema.schema_measurement import measuring
@@ -244,7 +246,7 @@ def repairing_index(kg: KnowledgeGraph) -> Iterator[None]:
         while not stop.is_set():
             kg.unindexed.clear()
             try:
-                if kg.store.find_invalidated_graphs():
+                if kg.replica_state is None and kg.store.find_invalidated_graphs():
                     _complete_removals(kg, stop.is_set)
                 index_sync.repair_index(kg.store, kg.search, stop=stop)
                 pause_s = REPAIR_PAUSE_S
@@ -301,6 +303,14 @@ def serve(
     interruption.sweep_temporary_folders()
     stdio = transport == "stdio"
     path = find_mount(mount)
+    replica: Replica | None = None
+    if settings.replica_of is not None:
+        # What writes is left to the primary.
+        settings = settings.model_copy(
+            update={"schedules": None, "watch_folders": (), "backup_to": None, "connector_entities": 0}
+        )
+        replica = Replica(settings)
+        replica.prepare()
     schedules = [] if settings.schedules is None else read_schedules(settings.schedules, check_source)
     if settings.backup_to is not None:
         require_outside(settings.backup_to, data_dir)
@@ -318,13 +328,18 @@ def serve(
         address = address_of(listening, "https" if tls else "http")
         with (
             exporting_traces(),
-            KnowledgeGraph.open(data_dir, settings, reads=True) as kg,
+            KnowledgeGraph.open(
+                data_dir, settings, reads=True, replica=None if replica is None else replica.open_store()
+            ) as kg,
             # Raw queries have their own workers, so that expensive ones never block the tools.
             QueryPool(kg.store, settings) as raw,
             _local_token(data_dir) as token,
             contextlib.closing(ConfinedLoads(kg)) as loads,
             contextlib.ExitStack() as closing,
         ):
+            if replica is not None:
+                following = replica
+                kg.replica_state = lambda: following.state
             kg.confined = loads
             kg.raw = raw
             kg.watcher = build_watcher(kg, exclusive_load)
@@ -349,6 +364,8 @@ def serve(
             server = Server(config, address, on_ready, (kg.pool.close, raw.close))
             app.state.monitor.is_stopping = lambda: server.should_exit
             exempt_present_objects()
+            if replica is not None:
+                closing.enter_context(_following(replica, kg, server))
             if stdio:
                 with _run_in_thread(server, listening):
                     try:
@@ -358,6 +375,21 @@ def serve(
             else:
                 with signals_that_return():
                     server.run(sockets=[listening])
+        port = listening.getsockname()[1]
+    if replica is not None and replica.restarts:
+        serve(data_dir, settings, host=host, port=port, insecure=insecure, transport=transport, mount=mount)
+
+
+def _following(replica: Replica, kg: KnowledgeGraph, server: Server) -> contextlib.AbstractContextManager[None]:
+    """Follow the primary of a replica. The server stops, to be started again, if its store has to be opened again."""
+
+    def stop() -> None:
+        server.should_exit = True
+
+    store = kg.store
+    if not isinstance(store, ReplicaStore):
+        raise StoreError("The store of a replica is not that of a replica.")
+    return replica.following(store, kg.unindexed.set, stop)
 
 
 def _complete_removals(kg: KnowledgeGraph, is_stopped: Callable[[], bool]) -> None:

@@ -64,6 +64,7 @@ from kg.store.protocol import (
     Snapshot,
     State,
     Statistics,
+    Visibility,
     batched,
     select,
     term_text,
@@ -102,7 +103,8 @@ class OxigraphStore:
 
     If the engine cannot write (a full disk), it refuses all further writes, also when there is room again. The store
     then reads from the files, `problem` has the reason, and the next write, or a thread every `idle_s`, opens the
-    engine again. With `reads` it also opens a directory that cannot be written now.
+    engine again. With `reads` it also opens a directory that cannot be written now. `folder` is that of the files, if
+    it is not the usual one.
     """
 
     def __init__(
@@ -114,12 +116,13 @@ class OxigraphStore:
         idle_s: float = 2.0,
         infer: Infer | None = None,
         reads: bool = False,
+        folder: Path | None = None,
     ) -> None:
         self.directory: Final = DataDirectory(data_dir)
         self._infer: Final = infer
         self._flush_quads: Final = flush_quads
         self._idle_s: Final = idle_s
-        self._folder: Final = self.directory.store
+        self._folder = folder or self.directory.store
         self._write_lock = threading.Lock()
         self._turn = threading.Lock()  # acquired before the write lock by commits, but not by checkpoints
         self._updating = threading.Lock()
@@ -152,7 +155,7 @@ class OxigraphStore:
                 self.directory.snapshots,
                 self._checkpoint,
                 lambda: self._head.generation,
-                live=lambda: (self._folder, self._get_visibility()) if self._problem is not None else None,
+                live=self._get_live,
             )
         except BaseException:
             self._store = None
@@ -161,7 +164,16 @@ class OxigraphStore:
         self._flusher = threading.Thread(target=self._flush_when_idle, name="store-flush", daemon=True)
         self._flusher.start()
 
+    def _get_live(self) -> tuple[Path, Visibility] | None:
+        """Get the folder of the store as a checkpoint, while nothing can be written."""
+        return (self._folder, self._get_visibility()) if self._problem is not None else None
+
     def _open(self) -> pyoxigraph.Store:
+        if self.directory.replica.exists():
+            raise StoreError(
+                f"{self.directory.path} is the data directory of a replica. Serve it by `kg replica`, or make it one "
+                "that takes writes: `kg replica --promote`."
+            )
         require_files(self.directory)
         self._unkept_logs = keep_logs(self.directory)
         bulk_commits.remove_files(self.directory)

@@ -64,6 +64,8 @@ class Command:
     """The scope that the caller needs."""
     logged: bool = field(default=True, kw_only=True)
     """Whether each call is logged. Commands that change nothing are not: clients repeat them while they wait."""
+    keeps_store: bool = field(default=False, kw_only=True)
+    """Whether a replica runs it although it needs a scope to write: it does not write to the store."""
     published: str | None = field(default=None, kw_only=True)
     """The name that clients call it by, if it is not the name of the function."""
 
@@ -71,6 +73,11 @@ class Command:
     def name(self) -> str:
         """The name that clients call it by."""
         return self.published or self.function.__name__
+
+    @property
+    def writes_store(self) -> bool:
+        """Whether a replica refuses it."""
+        return not (self.reads or self.keeps_store)
 
     @property
     def alias(self) -> str:
@@ -101,10 +108,16 @@ class Command:
 
         `describe` builds its message, for callers that call the arguments by other names. `permit` checks the call.
         """
+        self._require_primary(kg)
         checked = self.check(arguments, describe)
         with kg.reading():
             permit(self, checked)
             return self._run(kg, checked)
+
+    def _require_primary(self, kg: KnowledgeGraph) -> None:
+        """Raise ReplicaError for a function that writes, in a replica."""
+        if kg.replica_state is not None and self.writes_store:
+            kg.store.require_writable()
 
     def content(self, kg: KnowledgeGraph, arguments: Mapping[str, Any], permit: Permit = _allow) -> dict[str, Any]:
         """Validate `arguments`, call the function, and return the document that clients receive."""
@@ -207,6 +220,7 @@ class Tool(Command):
 
         `reword` is applied to the remarks of the answer. `permit` checks the call.
         """
+        self._require_primary(kg)
         checked = self.check(arguments)
         given = checked.model_dump(include={"max_tokens", "detail", "offset", "text_from", "explain"})
         keeps_count = self.single or not COUNTS.isdisjoint(checked.model_fields_set)

@@ -19,6 +19,7 @@ from kg.integrity.backup_schedule import BackupState
 from kg.integrity.backups import choose_retention, write_backup
 from kg.integrity.doctor import inspect_and_repair
 from kg.integrity.inspection import Problem
+from kg.integrity.replication import ReplicaState
 from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
 from kg.loading import exclusive_load, wait_for_embeddings
 from kg.retrieval.results import DatasetCheck
@@ -98,6 +99,7 @@ def store_status(kg: KnowledgeGraph) -> Document:
         "not_derived": others,
         "dataset_shapes": _checked(check),
         "backups": _describe_backups(kg),
+        "replica": _describe_replica(kg),
         "problems": problems,
     }
 
@@ -110,6 +112,18 @@ def _describe_backups(kg: KnowledgeGraph) -> str:
     newest = f"point {state.point}, generation {state.generation}" if state.point else "no point yet"
     doing = "being written" if state.running else f"next at {state.next:%Y-%m-%d %H:%M:%S} UTC"
     return f"{newest} in {state.folder}; {doing}"
+
+
+def _describe_replica(kg: KnowledgeGraph) -> str | None:
+    """Summarize how a replica follows its primary in a line, None: it is not a replica."""
+    state: ReplicaState | None = kg.replica_state and kg.replica_state()
+    if state is None:
+        return None
+    theirs = "unknown" if state.primary_generation is None else f"{state.primary_generation}"
+    return (
+        f"of {state.primary}; point {state.point}, generation {state.generation}, that of the primary {theirs}; "
+        f"{state.lag_s:.0f} s behind at most"
+    )
 
 
 def _checked(last: DatasetCheck | None) -> str:
@@ -297,8 +311,8 @@ def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Docum
 
 
 COMMANDS: Final = (
-    Command(store_status, logged=False),
-    Command(why, logged=False),
+    Command(store_status, logged=False, keeps_store=True),
+    Command(why, logged=False, keeps_store=True),
     Command(load),
     Command(watch, kind="light", logged=False),
     Command(mentions),
@@ -309,9 +323,9 @@ COMMANDS: Final = (
     Command(quarantine_retry),
     Command(quarantine_drop),
     Command(summaries_build),
-    Command(summaries_status, logged=False),
-    Command(reindex),
-    Command(index_status, kind="light", logged=False),
+    Command(summaries_status, logged=False, keeps_store=True),
+    Command(reindex, keeps_store=True),
+    Command(index_status, kind="light", logged=False, keeps_store=True),
     Command(backup),
-    Command(doctor),
+    Command(doctor, keeps_store=True),
 )

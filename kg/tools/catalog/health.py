@@ -13,6 +13,7 @@ from pydantic import Field
 from kg import __version__
 from kg.connectors.client import ConnectorState
 from kg.integrity.backup_schedule import BackupState
+from kg.integrity.replication import ReplicaState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.remote.outcomes import last_outcome
 from kg.retrieval.concept_index import get_loaded_concepts
@@ -61,6 +62,17 @@ class Backups(Lean):
     failures: int = Field(0, description="Failures in a row")
 
 
+class Replica(Lean):
+    """How a replica follows its primary."""
+
+    primary: str = Field(description="Address of the server that takes writes, or the folder of its backups")
+    point: int = Field(description="Number of the point that is served")
+    primary_generation: int | None = Field(None, description="Newest known generation of the primary")
+    lag_s: float = Field(description="Seconds for which the primary may have had newer data")
+    contact_age_s: float | None = Field(None, description="Seconds since the primary answered")
+    failures: int = Field(0, description="Failures in a row")
+
+
 class Health(Result):
     """Health of the server, and size of the graph."""
 
@@ -80,6 +92,7 @@ class Health(Result):
     services: list[Service] = Field(default_factory=list)
     caches: list[CacheState] = Field(default_factory=list)
     backups: Backups | None = None
+    replica: Replica | None = None
 
 
 def health(kg: KnowledgeGraph) -> Health:
@@ -111,6 +124,7 @@ def health(kg: KnowledgeGraph) -> Health:
         services=[*_load_services(kg.settings, index.embedder_error), *map(_load_connector, kg.connectors.states())],
         caches=_load_caches(kg, counted.generation),
         backups=_describe_backups(kg.backup_state and kg.backup_state()),
+        replica=_describe_replica(kg.replica_state and kg.replica_state()),
     )
     if check is None and kg.dataset_check is not None:
         result.notes.append("The dataset shapes were not checked yet. They are checked after each commit.")
@@ -136,6 +150,8 @@ def find_problems(kg: KnowledgeGraph, index: IndexStatus, check: DatasetCheck | 
     problems += kg.ingestion.find_problems()
     if kg.backup_state is not None and (failed := kg.backup_state().describe_problem()) is not None:
         problems.append(failed)
+    if kg.replica_state is not None and (failed := kg.replica_state().describe_problem()) is not None:
+        problems.append(failed)
     if check is not None and check.own:
         counts = ", ".join(f"{shape}: {count:,}" for shape, count in check.own.items())
         problems.append(f"The data violates the dataset shapes ({counts}). `kg validate --suite dataset` lists where.")
@@ -159,6 +175,20 @@ def _describe_backups(state: BackupState | None) -> Backups | None:
         age_s=None if state.confirmed is None else max(0.0, round((now - state.confirmed).total_seconds(), 1)),
         next_in_s=None if state.next is None else max(0.0, round((state.next - now).total_seconds(), 1)),
         running=state.running,
+        failures=state.failures,
+    )
+
+
+def _describe_replica(state: ReplicaState | None) -> Replica | None:
+    if state is None:
+        return None
+    age = None if state.contacted is None else (datetime.now(UTC) - state.contacted).total_seconds()
+    return Replica(
+        primary=state.primary,
+        point=state.point,
+        primary_generation=state.primary_generation,
+        lag_s=round(state.lag_s, 1),
+        contact_age_s=None if age is None else max(0.0, round(age, 1)),
         failures=state.failures,
     )
 
