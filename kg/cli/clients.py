@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from kg.access.tokens import Tokens
 from kg.cli import output
 from kg.cli.output import AsJson, DataDir
 from kg.errors import InvalidInputError
 from kg.remote.http import is_loopback
-from kg.settings import settings_for
+from kg.settings import read_auth_variables, settings_for
 from kg.store.lock import find_address
 from kg.text import list_or, quoted
 from kg.tools.mounts import NAMES, find_mount
@@ -47,7 +48,10 @@ def clients(
     ] = None,
     token: Annotated[
         bool | None,
-        typer.Option("--token/--no-token", help="Whether clients need a token. Default: unless the address is local."),
+        typer.Option(
+            "--token/--no-token",
+            help="Whether clients send a token. Default: if the server has tokens or is elsewhere, and has no OAuth.",
+        ),
     ] = None,
     to: Annotated[
         Path | None, typer.Option("--to", metavar="FOLDER", help="With skills: write all of them into this folder.")
@@ -81,24 +85,27 @@ def clients(
     output.say(f"kg: {client.place}")
     output.put(text)
     if "TOKEN" in text:
-        output.say("kg: TOKEN and QUADCITE_TOKEN are a token of the server.")
+        output.say("kg: TOKEN and QUADCITE_TOKEN are a token of the server: `kg token new NAME` makes one.")
 
 
 def find_installation(data_dir: Path | None, mount: str, url: str | None, token: bool | None) -> Installation:
-    """Find the address that clients use: `url`, the running server of the data directory, or that of the settings."""
+    """Find the address that clients use: `url`, the public one, the running server's, or that of the settings."""
     from kg.clients.configurations import Installation
 
     settings = settings_for(data_dir)
-    own = find_address(settings.data_dir) or f"http://127.0.0.1:{settings.port}"
+    own = str(settings.public_url or find_address(settings.data_dir) or f"http://127.0.0.1:{settings.port}")
     address = (own if url is None else url).rstrip("/")
     if (found := _ADDRESS.fullmatch(address)) is None:
         raise InvalidInputError(f"Invalid address {quoted(address)}. Valid are scheme, host and port: {_EXAMPLE}.")
-    needs_token = not is_loopback(found["host"].strip("[]")) if token is None else token
+    oauth = bool(read_auth_variables())
+    if token is None:
+        has_accounts = Tokens(settings.directory).exist() or not is_loopback(found["host"].strip("[]"))
+        token = has_accounts and not oauth
     program = Path(sys.executable).with_name("kg")
     command = [str(program), "serve", "--transport", "stdio", "--data-dir", str(settings.data_dir.absolute())]
     if find_mount(mount) != "/mcp":
         command += ["--mount", mount]
-    return Installation(address, mount, needs_token, tuple(command))
+    return Installation(address, mount, token, tuple(command), oauth, settings.token_header)
 
 
 def _show_skills(here: Installation, to: Path | None, *, as_json: bool) -> None:

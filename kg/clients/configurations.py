@@ -28,11 +28,19 @@ class Installation:
     """Whether clients need a token."""
     command: tuple[str, ...]
     """The command that serves the mount on standard input and output, on the machine of the data directory."""
+    oauth: bool = False
+    """Whether clients sign in by OAuth, without a token in their configuration."""
+    own_header: str = ""
+    """The header of the token, if `Authorization` is that of a proxy."""
 
     @property
     def mcp_url(self) -> str:
         """The URL of the mount."""
         return self.url + NAMES[self.mount]
+
+    def get_header(self, token: str) -> tuple[str, str]:
+        """Get the name and the value of the header by which a client sends `token`."""
+        return (self.own_header, token) if self.own_header else ("Authorization", f"Bearer {token}")
 
     @property
     def server(self) -> str:
@@ -56,7 +64,7 @@ def _json(document: Mapping[str, Any]) -> str:
 
 
 def _headers(here: Installation, token: str) -> dict[str, Any]:
-    return {"headers": {"Authorization": f"Bearer {token}"}} if here.token else {}
+    return {"headers": dict([here.get_header(token)])} if here.token else {}
 
 
 def _claude_desktop(here: Installation) -> str:
@@ -67,14 +75,16 @@ def _mcp_remote(here: Installation) -> str:
     """Build the configuration of mcp-remote. Its header is a variable as a whole: some clients split at the space."""
     entry: dict[str, Any] = {"command": "npx", "args": ["-y", "mcp-remote", here.mcp_url]}
     if here.token:
-        entry["args"] += ["--header", "Authorization:${AUTHORIZATION}"]
-        entry["env"] = {"AUTHORIZATION": "Bearer TOKEN"}
+        header, value = here.get_header("TOKEN")
+        entry["args"] += ["--header", header + ":${AUTHORIZATION}"]
+        entry["env"] = {"AUTHORIZATION": value}
     return _json({"mcpServers": {here.server: entry}})
 
 
 def _claude_code(here: Installation) -> str:
     words = ["claude", "mcp", "add", "--transport", "http", here.server, here.mcp_url]
-    return shlex.join(words) + (f' --header "Authorization: Bearer ${TOKEN}"' if here.token else "")
+    header = ": ".join(here.get_header(f"${TOKEN}"))
+    return shlex.join(words) + (f' --header "{header}"' if here.token else "")
 
 
 def _cursor(here: Installation) -> str:
@@ -93,15 +103,15 @@ def _chatgpt(here: Installation) -> str:
             "Name: Quadcite",
             # Deep research takes servers with the two tools of its contract only.
             f"MCP Server URL: {here.url + NAMES[RESEARCH] if here.mount == CORE else here.mcp_url}",
-            f"Authentication: {'OAuth' if here.token else 'No authentication'}",
+            f"Authentication: {'OAuth' if here.token or here.oauth else 'No authentication'}",
         )
     )
 
 
 def _langchain(here: Installation) -> str:
-    headers = (
-        f', "headers": {{"Authorization": "Bearer " + os.environ["{TOKEN}"]}}' if here.token else ""
-    )  # from the environment, so that the script can be shared
+    # The token is in the environment, so that the script can be shared.
+    header, value = here.get_header(f"{{os.environ['{TOKEN}']}}")
+    headers = f', "headers": {{"{header}": f"{value}"}}' if here.token else ""
     return f'''\
 import asyncio
 {"import os" + chr(10) if here.token else ""}
@@ -148,7 +158,8 @@ CLIENTS: Final[Mapping[str, Client]] = {
         Client(
             "chatgpt",
             "ChatGPT connectors",
-            "Enter this under Settings, Connectors, Create. The address must be reachable from the Internet by HTTPS.",
+            "Enter this under Settings, Connectors, Create. The address must be reachable by HTTPS, and the "
+            "accounts be those of OAuth: ChatGPT sends no token of its own.",
             "text",
             _chatgpt,
         ),

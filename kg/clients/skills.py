@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kg.clients.configurations import Installation
+from kg.clients.configurations import TOKEN, Installation
 from kg.clients.prompts import Prompt, list_prompts
 from kg.tools.calls import TEXTS_ARE_DATA, Tool
 from kg.tools.mounts import CLIMATE, DOCUMENTS, MOUNTS, NAMES, PARLIAMENT, SPARQL, WIKIDATA, ZONING
@@ -72,7 +72,8 @@ def _build_call(mount: str, tools: list[Tool], installation: Installation) -> st
     with_example = [tool for tool in tools if find_example(tool) and f"`{tool.name}`" in guide]
     tool = min(with_example, key=lambda tool: guide.index(f"`{tool.name}`"))
     body = json.dumps(find_example(tool), ensure_ascii=False).replace("'", "'\\''")
-    token = ' \\\n  -H "Authorization: Bearer $QUADCITE_TOKEN"' if installation.token else ""
+    header = ": ".join(installation.get_header(f"${TOKEN}"))
+    token = f' \\\n  -H "{header}"' if installation.token else ""
     return (
         f"curl -sS '{installation.url}/tools/{tool.alias}?tag={mount}' -H 'Content-Type: application/json'{token} \\\n"
         f"  -d '{body}'"

@@ -10,6 +10,7 @@ import pytest
 
 from kg.clients.configurations import CLIENTS
 from kg.clients.skills import SKILLS
+from kg.settings import settings
 from tests.cli.running import answer, run, served
 
 
@@ -85,6 +86,33 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     result = run("clients", "skills", "--to", tmp_path / "file", "--data-dir", tmp_path)
     assert result.exit_code == 2
     assert str(tmp_path / "file") in result.stderr
+
+
+def test_a_server_with_tokens_needs_one_and_a_server_with_oauth_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def shown(name: str) -> str:
+        return str(answer("clients", name, "--data-dir", tmp_path)["configuration"])
+
+    assert "headers" not in shown("cursor")
+    assert run("token", "new", "cursor", "--data-dir", tmp_path).exit_code == 0
+    assert "headers" in shown("cursor")
+    monkeypatch.setenv("FASTMCP_SERVER_AUTH", "AZURE")
+    assert "headers" not in shown("cursor")
+    assert "Authentication: OAuth" in shown("chatgpt")
+
+
+@pytest.mark.parametrize("name", ["claude-desktop-remote", "claude-code", "cursor", "vscode", "langchain", "generic"])
+def test_the_token_is_in_the_header_of_the_settings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.cache_clear()
+    monkeypatch.setenv("QUADCITE_TOKEN_HEADER", "X-Quadcite-Token")
+    monkeypatch.setenv("QUADCITE_PUBLIC_URL", "https://kg.example.org")
+    shown = answer("clients", name, "--data-dir", tmp_path)["configuration"]
+    monkeypatch.undo()
+    settings.cache_clear()
+    assert "https://kg.example.org/mcp" in shown
+    assert "x-quadcite-token" in shown
+    assert "Bearer" not in shown
 
 
 @pytest.mark.long
