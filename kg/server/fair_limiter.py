@@ -7,11 +7,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
 import anyio
 import anyio.to_thread
 from anyio import CapacityLimiter
+from limits import RateLimitItem, RateLimitItemPerMinute
+from limits.storage import MemoryStorage
+from limits.strategies import SlidingWindowCounterRateLimiter
 
 from kg.access.actors import HOLDER, Actor
 from kg.access.limits import LIMITS
@@ -22,9 +25,6 @@ from kg.remote.http import is_loopback
 from kg.server.loop_leases import LoopLeases
 from kg.settings import Settings
 
-if TYPE_CHECKING:
-    from limits import RateLimitItem
-
 T = TypeVar("T")
 
 PATIENCE_S: Final = 10.0
@@ -32,11 +32,34 @@ PATIENCE_S: Final = 10.0
 CALL_S: Final = 120.0
 """Maximum seconds that a call has a place, unless a few queries may take longer."""
 _QUERIES: Final = 4
+_SWEEP_S: Final = 60.0
+"""Seconds between two removals of the expired counters of senders."""
 
 
 def name_client(actor: Actor, peer: str) -> str:
     """Name the client by which limits count a request: by the account of its sender, without one also by address."""
     return f"{actor.name}@{peer}" if actor.is_anonymous else actor.name
+
+
+class _Counters(MemoryStorage):
+    """Counters in memory that are removed now and then. The library starts a thread at each count for that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._swept = time.time()
+
+    def incr(self, key: str, expiry: float, amount: int = 1) -> int:
+        """Add to the counter of `key`, a new one if it has expired. Called from one thread."""
+        now = time.time()
+        if now - self._swept >= _SWEEP_S:
+            self._swept = now
+            for each in [each for each, ends in self.expirations.items() if ends <= now]:
+                self.clear(each)
+        count = self.get(key) + amount
+        if count == amount:
+            self.expirations[key] = now + expiry
+        self.storage[key] = count
+        return count
 
 
 class SenderRates:
@@ -47,10 +70,7 @@ class SenderRates:
     """
 
     def __init__(self) -> None:
-        from limits.storage import MemoryStorage
-        from limits.strategies import SlidingWindowCounterRateLimiter
-
-        self._window: Final = SlidingWindowCounterRateLimiter(MemoryStorage())
+        self._window: Final = SlidingWindowCounterRateLimiter(_Counters())
         self._items: Final[dict[int, RateLimitItem]] = {}
 
     def count(self, actor: Actor, peer: str) -> None:
@@ -60,8 +80,6 @@ class SenderRates:
         if not (rate := LIMITS.get().requests_per_minute):
             return
         if (item := self._items.get(rate)) is None:
-            from limits import RateLimitItemPerMinute
-
             item = self._items[rate] = RateLimitItemPerMinute(rate)
         client = name_client(actor, peer)
         if not self._window.hit(item, client):

@@ -114,3 +114,15 @@ def test_call_that_waits_for_other_clients_too_long_is_told() -> None:
         assert (len(line._queue), line._queue.running) == (0, 0)
 
     anyio.run(main)
+
+
+def test_expired_counters_of_senders_are_removed() -> None:
+    counters = fair_limiter._Counters()
+    for number in range(100):
+        assert counters.incr(f"sender {number}", -1) == 1  # expired at once
+    assert counters.incr("sender 7", 60) == 1
+    assert counters.incr("sender 7", 60) == 2
+    counters._swept = 0.0
+    counters.incr("sender 8", 60)
+    assert set(counters.storage) == set(counters.expirations) == {"sender 7", "sender 8"}
+    assert len(counters.locks) <= 2
