@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -112,6 +112,10 @@ class Policies:
         """Why the files do not count as they are now, or None. An earlier set is in force."""
         self._files.get()
         return self._files.problem
+
+    def watch(self, on_change: Callable[[str, str | None], object]) -> None:
+        """Call `on_change` after each change of the files, with the version in force and the problem."""
+        self._files.on_change = on_change
 
     def decide(
         self,

@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -51,6 +51,8 @@ class PolicyFiles:
 
     def __init__(self, folder: Path | None, schema: cedarpy.Schema) -> None:
         self.problem: str | None = None
+        self.on_change: Callable[[str, str | None], object] = lambda version, problem: None
+        """Called after each change of the files, with the version in force and the problem."""
         self._folder: Final = folder
         self._schema: Final = schema
         self._lock: Final = threading.Lock()
@@ -83,8 +85,10 @@ class PolicyFiles:
             if str(error) != self.problem:
                 self.problem = str(error)
                 log.error("The policies have changed and are invalid. Those of before stay in force. %s", error)
+                self.on_change(self._current.version, self.problem)
             return
         self.problem = None
+        self.on_change(self._current.version, None)
         log.info(
             "The policies were read again: version %s, %d policies.", self._current.version, len(self._current.ids)
         )

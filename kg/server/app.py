@@ -28,9 +28,10 @@ from starlette.routing import BaseRoute, Route
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from kg import __version__, interruption
+from kg.access.audit import OK, Entry
 from kg.access.tokens import Tokens
 from kg.data_directory import DataDirectory
-from kg.errors import InvalidInputError, QuadciteError, StoreError
+from kg.errors import AuditUnavailableError, InvalidInputError, QuadciteError, StoreError
 from kg.files import is_unwritable
 from kg.integrity.backup_folder import require_outside
 from kg.integrity.backup_schedule import BackupSchedule
@@ -80,6 +81,7 @@ from kg.settings import Settings, read_auth_variables
 from kg.shacl.process import PLACES
 from kg.store.lock import find_address
 from kg.store.replica import ReplicaStore
+from kg.tools.decisions import get_policies
 from kg.tools.mounts import MOUNTS, find_mount
 from kg.tools.operations.loads import check_source
 from kg.tools.schema.schema_measurement import measuring
@@ -169,7 +171,11 @@ def create_app(
     routes += [Route(path, CancelOnDisconnect(app)) for path, app in apps.items()]
     count_held = partial(_count_held, kg, endpoint, threads, bodies, connections)
     limiters = (*threads.kinds.values(), *endpoint.limiters.list_all(), PAGES)
-    monitor = monitoring.Monitor(kg, threads, limiters, count_held, kg.audit)
+    policies = get_policies(kg)
+    policies.watch(partial(_record_policies, kg))
+    monitor = monitoring.Monitor(
+        kg, threads, limiters, count_held, kg.audit, find_policy_problem=lambda: policies.problem
+    )
     routes += [tool_routes.health_route(kg, threads, count_held), *queries.running_query_routes(endpoint)]
     routes += monitoring.routes(monitor)
     routes += [*graph_store.routes(endpoint), *admin_routes.routes(kg, endpoint), *backup_routes.routes(kg, endpoint)]
@@ -198,6 +204,14 @@ def create_app(
     )
     app.state.monitor = monitor
     return app
+
+
+def _record_policies(kg: KnowledgeGraph, version: str, problem: str | None) -> None:
+    """Record in the audit log that the policies were read again, or that they are invalid."""
+    if kg.audit is not None:
+        about = {"version": version} | ({} if problem is None else {"problem": problem})
+        with contextlib.suppress(AuditUnavailableError):  # the next request is refused
+            kg.audit.record(Entry("policies.read", arguments=about, outcome=OK if problem is None else "invalid_input"))
 
 
 def _count_held(

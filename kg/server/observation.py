@@ -26,7 +26,7 @@ from kg.server.problem_details import problem
 from kg.settings import Settings
 
 _UNAUDITED: Final = ("/static/", "/health", "/metrics", "/admin/state", "/docs", "/favicon.ico")
-"""Paths that only refused requests are recorded of: they read no data of the graph, and many programs poll them."""
+"""Paths of which refused and failed requests alone are recorded: they read no data of the graph; programs poll them."""
 _REFUSED: Final = frozenset({401, 403, 429})
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"})
 
@@ -102,7 +102,7 @@ class Observation:
         if status in _REFUSED:
             if status == 401 and not self._failures.allows(entry.peer):
                 return
-        elif scope["path"].startswith(_UNAUDITED):
+        elif scope["path"].startswith(_UNAUDITED) and entry.outcome != "internal":
             return
         if entry.action == scope["method"]:
             route = scope.get("route")

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from kg.access import policy_files
 from kg.access.actors import EVERYONE, SCOPES, Actor
 from kg.access.audit import AuditLog, Decision, read_entries, record_decision, verify
 from kg.access.limits import find_limits
 from kg.data_directory import DataDirectory
 from kg.knowledge_graph import KnowledgeGraph
 from kg.observability import REGISTRY
-from kg.server import authentication
+from kg.server import authentication, monitoring
 from kg.server.app import create_app
 from kg.server.fair_limiter import name_client
 from kg.settings import SenderLimits, Settings
@@ -221,3 +222,36 @@ def test_requests_are_counted_by_the_pattern_of_their_path(client: TestClient) -
     unknown = {"route": "unknown", "method": "other", "status": "404"}
     client.request("BREW", "/coffee")
     assert REGISTRY.get_sample_value("quadcite_http_requests_total", unknown)
+
+
+def test_changed_policies_are_an_entry_and_invalid_ones_make_the_server_degraded(
+    kg: KnowledgeGraph, directory: DataDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policy_files, "CHECKED_S", 0.0)
+    folder = tmp_path / "policies"
+    folder.mkdir()
+    with AuditLog(directory) as log:
+        app = create_app(replace(with_settings(kg, log, policies=folder), policies=None))
+        client = TestClient(app, base_url="http://127.0.0.1")
+        assert "policies" not in client.get("/health/ready").json()["degraded"]
+        (folder / "press.cedar").write_text("permit(;")
+        ready = client.get("/health/ready")
+        assert (ready.status_code, "policies" in ready.json()["degraded"]) == (200, True)
+        (folder / "press.cedar").write_text('@id("all") permit(principal in Group::"press", action, resource);')
+        assert "policies" not in client.get("/health/ready").json()["degraded"]
+    read = [entry for entry in entries(directory) if entry["action"] == "policies.read"]
+    assert [entry["outcome"] for entry in read] == ["invalid_input", "ok"]
+    assert read[0]["arguments"]["version"] != read[1]["arguments"]["version"]
+    assert "press.cedar" in read[0]["arguments"]["problem"]
+
+
+def test_a_request_that_fails_by_a_bug_is_an_entry(
+    client: TestClient, directory: DataDirectory, kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(monitoring, "measure_processes", lambda: 1 // 0)
+    labels = {"route": "/admin/state", "method": "POST", "status": "500"}
+    before = REGISTRY.get_sample_value("quadcite_http_requests_total", labels) or 0
+    assert client.post("/admin/state").status_code == 500
+    assert REGISTRY.get_sample_value("quadcite_http_requests_total", labels) == before + 1
+    [entry] = entries(directory)
+    assert (entry["action"], entry["outcome"]) == ("POST /admin/state", "internal")
