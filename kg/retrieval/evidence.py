@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from pyoxigraph import NamedNode
 
 from kg.iso3166 import find_area
+from kg.languages import UNKNOWN
 from kg.provenance.load_records import find_row, parse_rows
 from kg.retrieval.attribution import Chunk, Voice, load_voices
 from kg.retrieval.concept_index import load_concepts
@@ -259,11 +260,10 @@ def describe(reader: Reader, documents: Iterable[str], graphs: Iterable[str], *,
 
 
 def language_of(descriptions: Descriptions, unit: Unit) -> str | None:
-    """Get the language of a passage, else that of its document if it has a single one."""
-    if unit.language is not None:
-        return unit.language
-    languages = {*descriptions.all(unit.cited, SCHEMA.inLanguage)}
-    return languages.pop() if len(languages) == 1 else None
+    """Get the language of a passage, else that of its document if it has a single one; None if it is not known."""
+    languages = {unit.language} if unit.language is not None else {*descriptions.all(unit.cited, SCHEMA.inLanguage)}
+    language = languages.pop() if len(languages) == 1 else None
+    return None if language == UNKNOWN else language
 
 
 def url_of(descriptions: Descriptions, document: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from pyoxigraph import Literal, NamedNode
 
-from kg.errors import InvalidInputError, NotFoundError
+from kg.errors import IndexUnavailableError, InvalidInputError, NotFoundError
 from kg.fuzzy_names import nearest
 from kg.languages import UNKNOWN, find_primary, name_language, parse_language
 from kg.retrieval.concept_index import Concept, check_item, load_concepts, one
@@ -416,9 +416,9 @@ def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
     Adds a note for each language without a match, and for each that is only found without its region or script.
     """
     found: dict[str, Literal] = {}
-    declared = load_values_in_use(reader, SCHEMA.inLanguage)
+    declared = _load_tags(reader)
     for value in wanted:
-        tag = value.strip() if value.strip() == "*" else parse_language(value)
+        tag = _find_tag(declared, value.strip())
         matches = [] if tag is None else _find_tags(reader, declared, tag)
         primary = find_primary(tag)
         if not matches and primary != UNKNOWN and (matches := _find_tags(reader, declared, primary)):
@@ -435,13 +435,29 @@ def _languages(reader: Reader, wanted: Sequence[str], notes: list[str]) -> list[
     return [found[tag] for tag in sorted(found)]
 
 
+def _load_tags(reader: Reader) -> dict[str, Terms]:
+    """Load the tags of languages in use, of documents and of passages, by tag in lower case."""
+    declared = load_values_in_use(reader, SCHEMA.inLanguage)
+    try:
+        indexed = reader.kg.search.count(["languages"]).by_field["languages"]
+    except IndexUnavailableError:
+        indexed = {}
+    return {tag.casefold(): Literal(tag) for tag in indexed} | declared
+
+
+def _find_tag(declared: Mapping[str, Terms], text: str) -> str | None:
+    """Find the tag of a language by its code or name; any tag in use, and ``*``, is one. None for other text."""
+    return text if text == "*" or text.casefold() in declared else parse_language(text)
+
+
 def _find_tags(reader: Reader, declared: Mapping[str, Terms], wanted: str) -> list[Literal]:
     """Find the tags of documents, and of passages, that match a language range."""
     span = wanted.casefold()
     matches = [
         term
         for tag, term in declared.items()
-        if isinstance(term, Literal) and (span == "*" or span in (tag, find_primary(tag)) or tag.startswith(f"{span}-"))
+        if isinstance(term, Literal)
+        and (span in ("*", tag) or tag.startswith(f"{span}-") or (span != UNKNOWN and span == find_primary(tag)))
     ]
     # A passage may have a language that no document declares.
     forms = [Literal(form) for form in dict.fromkeys((wanted, span))]

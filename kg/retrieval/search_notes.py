@@ -120,10 +120,10 @@ def describe_ranking(found: Retrieved, units: str, must: Sequence[str] = ()) -> 
         )
     uncompared = sum(found.uncompared.values())
     if uncompared and (not found.units or found.searched is None or uncompared >= _NOTED * found.searched):
-        of_all = "" if found.searched is None else f" of the {found.searched:,}"
+        of_all = "" if found.searched is None else f" of {found.searched:,}"
         notes.append(
-            f"{uncompared:,}{of_all} {units} searched were compared with the query by words only, since no embedding "
-            f"model knows both languages: {name_languages(found.uncompared)}. Words of their language find them."
+            f"Compared with the query by words only, since no embedding model knows both languages: {uncompared:,}"
+            f"{of_all} {units}, in {name_languages(found.uncompared)}. Words of their language find them."
         )
     for language, words in found.stop_words.items():
         are = f"{', '.join(map(quoted, words))}: {'stop words' if len(words) > 1 else 'a stop word'}"

@@ -178,7 +178,7 @@ def test_filters_and_facets_are_shared_by_their_address(open_page: Open, scripts
         count = value.locator(".count").inner_text()
         value.click()
         page.wait_for_url(f"**{facet.lower()}=*")
-        assert page.locator("[role=status]").inner_text().startswith(f"{count} similar passage")
+        assert page.locator("[role=status]").inner_text().startswith(f"{count} passage")
     page.get_by_role("link", name="Oldest first").click()
     page.wait_for_url("**sort=oldest*")
     assert page.locator(".chip").count() == 2

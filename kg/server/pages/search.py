@@ -320,6 +320,8 @@ def _describe_total(state: State, found: SearchResult) -> str:
     if not number:
         return ""
     passages = count_of(number, "similar passage" if counts.by == "similar" else "passage", plus)
+    if counts.by == "query_words":
+        passages += " with a word of the query"
     if counts.documents is not None:
         passages += f" in {count_of(counts.documents, 'document', plus)}"
     if counts.with_words is not None:

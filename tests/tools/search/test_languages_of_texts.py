@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kg.errors import InvalidInputError
+from kg.errors import InvalidInputError, NotFoundError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval import hybrid_search
 from kg.retrieval.results import SearchFilters
@@ -24,11 +24,12 @@ pytestmark = pytest.mark.long
 
 MODEL = "words/512/en"
 ENGLISH = [
-    f"The council of Eastport {verb} the levy on boats {number}" for number in range(30) for verb in ("set", "cut")
+    f"The council of Eastport {verb} the levy on boats {number}" for number in range(45) for verb in ("set", "cut")
 ]
 OTHERS = {
     "bn": ["বায়ু শক্তির উপর কর", "নৌকার উপর কর"],
     "de": ["die Steuer auf Boote im Hafen"],
+    "cmn": ["到2034年，每所公立学校的屋顶"],
     None: ["واللجنة الوطنية"],
     "zxx": ["* * *"],
 }
@@ -65,7 +66,7 @@ def graph(kg: KnowledgeGraph, request: pytest.FixtureRequest, monkeypatch: pytes
 def test_few_texts_that_are_not_compared_leave_the_answer_judged(graph: KnowledgeGraph) -> None:
     found = search(graph, "zeppelins over mountains")
     assert (found.results, found.covers is None, len(found.nearest)) == ([], False, 3)
-    assert any("Bangla (2)" in note and "3 of the" in note for note in found.notes)
+    assert any("Bangla (2)" in note and "4 of 96 passages" in note for note in found.notes)
     listed = search(graph, "the levy on boats of Eastport", facets=["language"])
     assert listed.notes == []
     assert listed.facets is not None
@@ -106,6 +107,37 @@ def test_an_untagged_text_is_found_by_an_arabic_word_without_its_clitics(graph: 
     for word in ("لجنة", "اللجنة", "وللجنة"):
         found = search(graph, word, must=[word])
         assert len(found.results) == 1, word
+
+
+@pytest.mark.parametrize(
+    ("given", "language"),
+    [("Chinese", "cmn"), ("zh", "cmn"), ("cmn-Hans", "cmn"), ("BN", "bn"), ("Bengali", "bn"), ("und", None)],
+)
+def test_a_filter_finds_texts_by_tags_that_only_files_have(
+    graph: KnowledgeGraph, given: str, language: str | None
+) -> None:
+    found = search(graph, "Hafen 2034 কর اللجنة", SearchFilters(language=[given]), min_score=0)
+    assert {hit.language for hit in found.results} == {language}
+
+
+def test_each_value_of_the_facet_of_languages_is_a_filter(graph: KnowledgeGraph) -> None:
+    counted = search(graph, facets=["language"]).facets
+    assert counted is not None
+    values = counted.values["language"]
+    assert {"en", "bn", "de", "cmn", "und"} <= {each.value for each in values}
+    for each in values:
+        listed = search(graph, filters=SearchFilters(language=[each.value]), facets=["language"]).facets
+        assert listed is not None
+        assert listed.passages == each.passages
+
+
+@pytest.mark.parametrize("given", ["<script>alert(1)</script>", "nonsense", "\u202eed", "en\x00"])
+def test_what_is_no_language_is_an_error_unless_another_is_one(graph: KnowledgeGraph, given: str) -> None:
+    with pytest.raises(NotFoundError, match="Chinese"):
+        search(graph, "levy", SearchFilters(language=[given]))
+    found = search(graph, "levy", SearchFilters(language=[given, "en"]))
+    assert found.results
+    assert any(note.startswith("language: ") for note in found.notes)
 
 
 def test_texts_without_words_are_no_results(graph: KnowledgeGraph) -> None:
