@@ -83,6 +83,7 @@ class Tokens:
         self._lock: Final = threading.Lock()
         self._stamp: tuple[int, int, int] | None = None
         self._tokens: Mapping[str, Token] = {}
+        self._existed = False
         self._uses: dict[str, datetime] = {}
 
     def create(
@@ -128,8 +129,9 @@ class Tokens:
         return token if token is not None and token.is_valid(datetime.now(UTC)) else None
 
     def exist(self) -> bool:
-        """Return whether a token was ever made here. Revoking the last one must not open the server to everyone."""
-        return bool(self._load())
+        """Return whether a token was ever made here. Revoking it, or removing the file, opens no server that runs."""
+        self._existed = self._existed or bool(self._load())
+        return self._existed
 
     def note_use(self, token: Token) -> bool:
         """Remember that `token` was used. Return whether `write_uses` should be called."""

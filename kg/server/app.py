@@ -362,7 +362,8 @@ def serve(
                 kg.watcher.watch(folder, None)
             kg.announce(address)  # clients may read the token from here on
             connections = LimitedProtocol.limited_by(settings)
-            app = create_app(kg, raw, replace(accounts, token=token), connections, schedules)
+            accounts = replace(accounts, token=token, always=not (is_loopback(host) or insecure))
+            app = create_app(kg, raw, accounts, connections, schedules)
             config = uvicorn.Config(
                 app,
                 log_config=build_logging(settings),

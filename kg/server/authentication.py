@@ -97,6 +97,8 @@ class Accounts:
     tokens: Tokens | None = None
     settings: Settings | None = None
     provider: AuthProvider | None = None
+    always: bool = False
+    """Whether requests need credentials even if the file of tokens is removed: others reach the server."""
     routes: tuple[Route, ...] = ()
     """The routes of `provider`: of OAuth, and of its metadata."""
     _verified: _Verified = field(default_factory=_Verified, init=False, repr=False, compare=False)
@@ -114,7 +116,7 @@ class Accounts:
     @property
     def required(self) -> bool:
         """Whether requests need credentials: an identity provider or a proxy is configured, or a token was made."""
-        if self.provider is not None or (self.settings is not None and self.settings.proxy_user_header):
+        if self.always or self.provider is not None or (self.settings is not None and self.settings.proxy_user_header):
             return True
         return self.tokens is not None and self.tokens.exist()
 
@@ -135,7 +137,7 @@ class Accounts:
                 "Invalid, expired or revoked token. `kg token new` makes one. The local token, in the file 'token' of "
                 "the data directory, changes with each start of the server."
             )
-        if (named := self._find_forwarded(request.headers)) is not None:
+        if (named := self.find_forwarded(request.headers)) is not None:
             return named
         return None if self.required else EVERYONE
 
@@ -192,7 +194,7 @@ class Accounts:
             f"Unsupported authorization scheme {quoted(scheme)}. Send `Authorization: Bearer TOKEN`."
         )
 
-    def _find_forwarded(self, headers: Headers) -> Actor | None:
+    def find_forwarded(self, headers: Headers) -> Actor | None:
         """Find the user whom the proxy names. `ForwardedUser` has removed the headers of everybody else."""
         settings = self.settings
         if settings is None or not settings.proxy_user_header:

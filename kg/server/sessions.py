@@ -73,10 +73,13 @@ class Sessions:
     async def check(self, request: Request) -> Session | None:
         """Find the session of the browser that sent `request`. End it if its token is no longer valid."""
         session = self.find(request)
-        if session is None or session.secret is None:
-            return session
-        actor = await self.accounts.find_holder(session.secret)
-        if actor is None:
+        if session is None:
+            return None
+        if session.secret is None:
+            actor = self.accounts.find_forwarded(request.headers)
+        else:
+            actor = await self.accounts.find_holder(session.secret)
+        if actor is None or actor.name != session.actor.name:
             self.close(request)
             return None
         session.actor = actor

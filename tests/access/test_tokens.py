@@ -15,6 +15,7 @@ from kg.access.actors import ADMIN, READ, SCOPES, WRITE
 from kg.access.tokens import PREFIX, RESERVED, SECRET, Tokens, hash_secret, parse_expiry, write_private
 from kg.data_directory import DataDirectory
 from kg.errors import ConflictError, InvalidInputError, NotFoundError, StoreError
+from kg.store.lock import DirectoryLock
 
 
 @pytest.fixture
@@ -130,6 +131,12 @@ def test_another_expiry_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError):
         parse_expiry(text, datetime.now(UTC))
     assert parse_expiry("never", datetime.now(UTC)) is None
+
+
+def test_tokens_may_be_made_before_the_first_load(tokens: Tokens, tmp_path: Path) -> None:
+    tokens.create("alice", [READ])
+    with DirectoryLock(tmp_path):
+        assert tokens.exist()
 
 
 def test_every_scope_can_be_given(tokens: Tokens) -> None:

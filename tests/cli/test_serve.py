@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import ssl
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import anyio
 import anyio.to_thread
+import httpx
 import pytest
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
+from kg.store.lock import find_address
 from kg.store.oxigraph import OxigraphStore
 from tests.cli.running import CLIMATE, KG, MALFORMED, REPORT, answer, run, served
 
@@ -144,4 +148,67 @@ def test_two_stdio_servers_and_a_command_share_one_data_directory(copy: Path) ->
 def test_serve_refuses_an_address_that_others_reach(copy: Path) -> None:
     result = run("serve", "--host", "0.0.0.0", "--port", "0", "--data-dir", copy)  # noqa: S104
     assert result.exit_code == 2
-    assert "authentication" in result.stderr
+    assert "--insecure" in result.stderr
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for kg.example, signed by itself, and its key."""
+    files = tmp_path / "cert.pem", tmp_path / "key.pem"
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    name = ["-subj", "/CN=kg.example", "-addext", "subjectAltName=DNS:kg.example"]
+    subprocess.run(
+        [*make, *name, "-out", str(files[0]), "-keyout", str(files[1])], check=True, capture_output=True, timeout=60
+    )
+    return files
+
+
+@pytest.mark.parametrize("wrong", ["no key", "another key", "no certificate", "one alone"])
+def test_serve_refuses_a_certificate_that_it_cannot_use(
+    copy: Path, tmp_path: Path, certificate: tuple[Path, Path], wrong: str
+) -> None:
+    cert, key = certificate
+    if wrong == "one alone":
+        result = run("serve", "--tls-cert", cert, "--port", "0", "--data-dir", copy)
+    else:
+        if wrong == "another key":
+            make = ["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", str(key)]
+            subprocess.run(make, check=True, capture_output=True, timeout=60)
+        elif wrong == "no certificate":
+            cert.write_text("text")
+        else:
+            key = tmp_path / "absent.pem"
+        result = run("serve", "--tls-cert", cert, "--tls-key", key, "--port", "0", "--data-dir", copy)
+    assert result.exit_code == 2
+
+
+@pytest.mark.long
+def test_a_server_for_others_has_tls_and_tokens_and_commands_reach_it(
+    copy: Path, certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cert, key = certificate
+    monkeypatch.setenv("QUADCITE_PUBLIC_URL", "https://kg.example")
+    made = answer("token", "new", "alice", "--scopes", "read,sparql", "--data-dir", copy)
+    files = ("--tls-cert", str(cert), "--tls-key", str(key))
+    with served(copy, "--host", "0.0.0.0", *files):  # noqa: S104
+        address = str(find_address(copy))
+        assert address.startswith("https://127.0.0.1:")
+        assert answer("status", "--data-dir", copy)["quads"] > 0
+        trusted = ssl.create_default_context(cafile=cert)
+        with httpx.Client(verify=trusted, base_url=address, headers={"Host": "kg.example"}) as client:
+            sni = {"extensions": {"sni_hostname": "kg.example"}}
+            assert client.get("/tools", **sni).status_code == 401
+            allowed = {"Authorization": f"Bearer {made['token']}"}
+            assert client.get("/sparql?query=ASK{}", headers=allowed, **sni).status_code == 200
+            cookies = client.get("/login", headers={"Accept": "text/html"}, **sni).headers["set-cookie"]
+            assert cookies.startswith("__Host-")
+            assert "Secure" in cookies
+            run("token", "revoke", "alice", "--data-dir", copy)
+            assert client.get("/sparql?query=ASK{}", headers=allowed, **sni).status_code == 401
+        command = [*KG, "serve", "--transport", "stdio", "--data-dir", str(copy)]
+
+        async def ask() -> Any:
+            async with Client(StdioTransport(command[0], command[1:])) as stdio:
+                return await stdio.call_tool("search", {"query": "geothermal", "limit": 2})
+
+        assert anyio.run(ask).structured_content["results"]

@@ -183,6 +183,27 @@ def test_the_user_of_a_proxy_counts_from_the_proxy_alone(serve: Any) -> None:
     assert served.open("10.1.2.3").delete("/graphs/user/of-ada", headers=named).status_code == 204
 
 
+def test_the_user_of_a_proxy_may_send_forms_until_the_proxy_names_another(serve: Any) -> None:
+    served = serve(**PROXY)
+    named = {"X-Forwarded-User": "ada", "X-Forwarded-Groups": "editors", **BROWSER}
+    client = served.open("10.1.2.3")
+    form = client.get("/login", headers=named)
+    assert "ada@proxy" in form.text
+    assert client.post("/login", data={"csrf": csrf_of(form.text)}, headers=named).headers["location"] == "/status"
+    signed = client.get("/login", headers=named)
+    assert 'action="/logout"' in signed.text
+    gone = {"csrf": csrf_of(signed.text), "query": "1", "pool": "x"}
+    assert client.post("/status/cancel", data=gone, headers=named).status_code == 404
+    other = {**named, "X-Forwarded-User": "bob"}
+    assert client.post("/status/cancel", data=gone, headers=other).status_code == 403
+    outside = served.open("203.0.113.9")
+    form = outside.get("/login", headers=named)
+    assert "ada@proxy" not in form.text
+    assert (
+        outside.post("/login", data={"csrf": csrf_of(form.text)}, headers=named).headers["location"] == "/login?wrong=1"
+    )
+
+
 def test_a_token_may_come_in_a_header_of_its_own(serve: Any) -> None:
     served = serve(token_header="X-Quadcite-Token")
     secret = served.tokens.create("alice", [READ, SPARQL])
@@ -194,6 +215,15 @@ def test_a_token_may_come_in_a_header_of_its_own(serve: Any) -> None:
     assert get("/sparql", headers=bearer(secret), **ASK).status_code == 200
     wrong = {**bearer(secret), "X-Quadcite-Token": "x"}
     assert get("/sparql", headers=wrong, **ASK).status_code == 401, "one of two tokens is not enough"
+
+
+def test_removing_the_file_of_tokens_opens_no_server_that_runs(serve: Any, tmp_path: Path) -> None:
+    served = serve()
+    served.tokens.create("alice", [READ])
+    assert served.client.get("/sparql", **ASK).status_code == 401
+    (tmp_path / "access" / "tokens.json").unlink()
+    assert served.client.get("/sparql", **ASK).status_code == 401
+    assert Accounts(tokens=Tokens(DataDirectory(tmp_path)), always=True).required
 
 
 @pytest.mark.parametrize("host", [str(IPv4Address(0)), "::", "192.0.2.1", "kg.example", "", "127.0.0.1.evil.example"])

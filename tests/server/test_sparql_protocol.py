@@ -511,7 +511,8 @@ def test_an_update_takes_the_token(endpoint: Endpoint, tmp_path: Any) -> None:
     assert (nobody.status_code, nobody.json()["code"]) == (403, "forbidden")
     assert "token" in nobody.json()["message"]
     for refused in (wrong, basic):
-        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert refused.status_code == 401
+        assert refused.headers["www-authenticate"].startswith("Bearer ")
     assert (holder.status_code, holder.headers["quadcite-snapshot"]) == (204, "42")
     assert done == [("CLEAR ALL", HOLDER)]
 

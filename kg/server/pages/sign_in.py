@@ -110,6 +110,7 @@ def routes(site: Site) -> list[Route]:
             "csrf": sessions.sign(nonce),
             "to": find_local_path(request.query_params.get("to", "")),
             "wrong": "wrong" in request.query_params,
+            "forwarded": sessions.accounts.find_forwarded(request.headers),
             "provided": sessions.accounts.has_pages,
             "possible": sessions.accounts.token is not None or sessions.accounts.required,
         }
@@ -123,11 +124,14 @@ def routes(site: Site) -> list[Route]:
             raise ForbiddenError("The form was not sent from the page /login of this server, or cookies are off.")
         to = find_local_path(form.get("to", ""))
         secret = form.get("token", "").strip()
-        actor = anyio.from_thread.run(sessions.accounts.find_holder, secret)
+        if secret:
+            actor = anyio.from_thread.run(sessions.accounts.find_holder, secret)
+        else:  # whom the proxy names
+            actor = sessions.accounts.find_forwarded(request.headers)
         if actor is None:
             return RedirectResponse("/login?wrong=1", 303)
         response = RedirectResponse(to, 303, headers={"Cache-Control": "no-store"})
-        start_session(request, response, sessions, actor, secret)
+        start_session(request, response, sessions, actor, secret or None)
         return response
 
     def sign_out(request: Request, form: Form) -> Response:
