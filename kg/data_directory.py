@@ -80,6 +80,7 @@ class DataDirectory:
     partial_files = Entry("*.partial", "files and folders that a killed process was writing", "cache")
     old_snapshots = Entry("snapshots-*", "checkpoints of a killed process", "cache")
 
+    upgrade = Entry("upgrade.json", "the upgrade in progress", "transient")
     unfinished_commit = Entry("unfinished-commit.json", "the bulk commit in progress", "transient")
     bulk_texts = Entry("bulk-commit-*", "the quads of a bulk commit, for the engine to read", "transient")
     restoring = Entry(".restoring", "the data of a restore in progress", "transient")

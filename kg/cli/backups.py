@@ -166,6 +166,9 @@ def restore(
         output.put(
             f"Restored point {done['point']} of {source}, generation {done['generation']}, to {done['data_dir']}."
         )
+        if done["problems"]:
+            many = output.counted(len(done["problems"]), "problem")
+            output.say(f"kg: Its content has {many}, perhaps since another version wrote it. Run kg doctor.")
 
 
 @output.reported

@@ -34,6 +34,7 @@ from kg.cli import (
     summaries,
     tokens,
     top,
+    upgrades,
     validate,
 )
 from kg.cli.connection import connect, resolve_for_server
@@ -693,6 +694,9 @@ def serve(
 app.command(
     epilog=output.examples("kg replica --of https://kg.example.org", "kg replica --of /mnt/backups --port 8001")
 )(replicas.replica)
+
+
+app.command(epilog=output.examples("kg upgrade --dry-run", "kg upgrade --backup-to /mnt/backups"))(upgrades.upgrade)
 
 
 @app.command()

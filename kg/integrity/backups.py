@@ -6,8 +6,9 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -34,7 +35,7 @@ from kg.integrity.backup_folder import (
     describe_error,
     require_outside,
 )
-from kg.integrity.inspection import Inspection, Problem, inspect_store
+from kg.integrity.inspection import DAMAGE, Inspection, Problem, inspect_store
 from kg.knowledge_graph import KnowledgeGraph
 from kg.settings import Settings
 from kg.store.commits import load_counters
@@ -61,41 +62,87 @@ def write_backup(kg: KnowledgeGraph, path: Path, *, read: bool = True, retention
     Raises StoreDamagedError, which names the damage, ConflictError while another backup is written to the folder, and
     QuadciteError if it cannot be written; then there is no new point.
     """
-    data_dir = kg.settings.data_dir
-    require_outside(path, data_dir)
-    started = time.monotonic()
+
+    def add(folder: BackupFolder, base: Point | None) -> _Added:
+        with kg.store.snapshot(kg.store.statistics().generation) as snapshot:
+            files = _add_parts(kg.settings.directory, snapshot.path, folder, base)
+            quads = _count_quads(snapshot.path)
+        return _Added(files | _add_index(kg, folder), snapshot.generation, quads)
+
+    return _write_point(kg.settings.directory, path, add, read=read, retention=retention)
+
+
+def write_closed_backup(directory: DataDirectory, path: Path) -> dict[str, Any]:
+    """Add a point with the files of a data directory that no process has open, as they are, logs included.
+
+    Call it under the lock. Raises the errors of `write_backup`; but graphs may differ from the rules of this version,
+    since an earlier one may have written them.
+    """
+
+    def add(folder: BackupFolder, base: Point | None) -> _Added:
+        files = _add_parts(directory, directory.store, folder, base)
+        for file in sorted(directory.index.rglob("*")):
+            if file.is_file():
+                files[file.relative_to(directory.path).as_posix()] = folder.add(file)
+        counters = load_counters(pyoxigraph.Store.read_only(str(directory.store)))
+        return _Added(files, counters.get(KG.generation, 0), counters.get(KG.quadCount, 0))
+
+    return _write_point(directory, path, add, read=True, refused=DAMAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Added:
+    """The files of a new point."""
+
+    files: Mapping[str, StoredFile]
+    generation: int
+    quads: int
+
+
+def _count_quads(checkpoint: Path) -> int:
+    return load_counters(pyoxigraph.Store.read_only(str(checkpoint))).get(KG.quadCount, 0)
+
+
+def _write_point(
+    directory: DataDirectory,
+    path: Path,
+    add: Callable[[BackupFolder, Point | None], _Added],
+    *,
+    read: bool,
+    retention: Retention = _NEVER,
+    refused: Collection[str] | None = None,
+) -> dict[str, Any]:
+    """Add a point with the files that `add` adds. Problems of the kinds `refused`, by default all, refuse it."""
+    require_outside(path, directory.path)
+    started, now = time.monotonic(), datetime.now(UTC).replace(microsecond=0)
     try:
         with BackupFolder(path).writing() as folder:
             points = folder.list_points()
             base = points[-1] if points else None
             before = folder.list_contents()
-            with kg.store.snapshot(kg.store.statistics().generation) as snapshot:
-                files = _add_parts(kg.settings.directory, snapshot.path, folder, base)
-                quads = load_counters(pyoxigraph.Store.read_only(str(snapshot.path))).get(KG.quadCount, 0)
-            files |= _add_index(kg, folder)
-            now = datetime.now(UTC).replace(microsecond=0)
-            is_new = base is None or not base.has_equal_files(files)
+            added = add(folder, base)
+            is_new = base is None or not base.has_equal_files(added.files)
             if base is not None and not is_new:
                 point = base.model_copy(update={"confirmed": now, "read": base.read or read})
             else:
-                new = {file.sha256 for file in files.values()} - before
+                new = {file.sha256 for file in added.files.values()} - before
                 point = Point(
                     number=folder.next_number(),
-                    generation=snapshot.generation,
-                    quads=quads,
+                    generation=added.generation,
+                    quads=added.quads,
                     written=now,
                     confirmed=now,
                     quadcite=__version__,
-                    server=find_address(data_dir),
+                    server=find_address(directory.path),
                     read=read,
                     added=sum(folder.measure(sha256) for sha256 in new),
-                    files=files,
+                    files=added.files,
                 )
             if point.read and (base is None or is_new or not base.read):
-                _require_readable(folder, point)
+                _require_readable(folder, point, refused)
             folder.write(point)
             removed = folder.prune(retention)
-            _remember(kg.settings.directory, path)
+            _remember(directory, path)
     except StoreError as error:
         if isinstance(error, StoreDamagedError) or _CORRUPTION not in str(error):
             raise
@@ -204,10 +251,11 @@ def _add_index(kg: KnowledgeGraph, folder: BackupFolder) -> dict[str, StoredFile
     return files
 
 
-def _require_readable(folder: BackupFolder, point: Point) -> None:
-    """Read the store of a point through. Raises StoreDamagedError."""
+def _require_readable(folder: BackupFolder, point: Point, refused: Collection[str] | None) -> None:
+    """Read the store of a point through. Raises StoreDamagedError for problems of the kinds `refused`; None: of any."""
     with folder.open_point(point) as copy:
-        problems = inspect_store(copy, content=False).problems
+        found = inspect_store(copy, content=False).problems
+    problems = [problem for problem in found if refused is None or problem.kind in refused]
     if problems:
         raise StoreDamagedError(
             f"No backup was written: the store is damaged. {_describe(problems)} `kg doctor` names all of it and what "
@@ -280,8 +328,9 @@ def restore_backup(path: Path, data_dir: Path, *, number: int | None = None, rep
     folder = BackupFolder(path).require()
     with folder.reading():
         point = folder.load(number)
-        problems = [*_check_files(folder, [point])] or _inspect_point(folder, point, content=False).problems
-        if problems:
+        found = _check_files(folder, [point]) or _inspect_point(folder, point, content=False).problems
+        # Graphs of an earlier version may differ from the rules of this one.
+        if problems := [problem for problem in found if problem.kind in DAMAGE]:
             raise StoreDamagedError(
                 f"Point {point.number} of {path} is damaged, and nothing was restored. {_describe(problems)} Use "
                 "another point: `kg backup list`."
@@ -297,6 +346,7 @@ def restore_backup(path: Path, data_dir: Path, *, number: int | None = None, rep
         "generation": point.generation,
         "quads": point.quads,
         "index": directory.index.is_dir(),
+        "problems": [problem.to_dict() for problem in found],
         "seconds": round(time.monotonic() - started, 1),
     }
 

@@ -185,7 +185,7 @@ class Replica:
                 if other != partial:
                     shutil.rmtree(other, ignore_errors=True)
             self._fetch(point, partial, with_index=with_index)
-        require_known_version(partial)
+        require_known_version(partial, exactly=True)
         if with_index:
             shutil.rmtree(directory.index, ignore_errors=True)
             with suppress(FileNotFoundError):

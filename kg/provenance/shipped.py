@@ -266,7 +266,12 @@ def infer_graphs(store: pyoxigraph.Store, deltas: Sequence[Delta], patch: Patch)
 
 def is_current(store: OxigraphStore) -> bool:
     """Whether the store was last written by this version with these files."""
-    return store.contains(Quad(TBOX_GRAPH, OWL.versionInfo, _version(), TBOX_GRAPH))
+    return store.contains(build_version())
+
+
+def build_version() -> Quad:
+    """Build the statement of a store that was last written by this version with these files."""
+    return Quad(TBOX_GRAPH, OWL.versionInfo, _version(), TBOX_GRAPH)
 
 
 def find_due_reason(store: OxigraphStore, rule: Rule) -> str | None:

@@ -340,6 +340,7 @@ def serve(
         log.warning("Clients send tokens and data unencrypted to %s. Use --tls-cert and --tls-key, or a proxy.", host)
     with contextlib.closing(listen(host, 0 if stdio else settings.port if port is None else port)) as listening:
         address = address_of(listening, "https" if tls else "http")
+        port = listening.getsockname()[1]
         with (
             exporting_traces(),
             KnowledgeGraph.open(
@@ -390,7 +391,6 @@ def serve(
             else:
                 with signals_that_return():
                     server.run(sockets=[listening])
-        port = listening.getsockname()[1]
     if replica is not None and replica.restarts:
         serve(data_dir, settings, host=host, port=port, insecure=insecure, transport=transport, mount=mount)
 

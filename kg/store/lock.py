@@ -98,7 +98,7 @@ class DirectoryLock:
         _reject_links(directory)
         has_version = directory.format.name in found
         if has_version and not bare:
-            require_known_version(data_dir)
+            require_known_version(data_dir, exactly=True)
         try:
             self._descriptor = self._open_file(reads and has_version)
             self._take()
@@ -222,8 +222,8 @@ def _reject_links(directory: DataDirectory) -> None:
         )
 
 
-def require_known_version(data_dir: Path) -> None:
-    """Raise StoreVersionError if a newer Quadcite wrote `data_dir`, StoreError if its version file is damaged."""
+def read_version(data_dir: Path) -> int:
+    """Read the format of a data directory. Raises StoreError if its version file is damaged."""
     path, newest = DataDirectory(data_dir).format, DataDirectory.format.version
     try:
         version = json.loads(path.read_bytes())["version"]
@@ -233,10 +233,23 @@ def require_known_version(data_dir: Path) -> None:
         raise StoreError(f"Cannot read {path}: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError):
         raise StoreError(f'{path} is damaged. Expected {{"version": {newest}}}. Restore it from a backup.') from None
+    return version
+
+
+def require_known_version(data_dir: Path, *, exactly: bool = False) -> None:
+    """Raise StoreVersionError if a newer Quadcite wrote `data_dir`, and with `exactly` for any other format.
+
+    Raises StoreError if its version file is damaged.
+    """
+    version, newest = read_version(data_dir), DataDirectory.format.version
     if version > newest:
         raise StoreVersionError(
             f"{data_dir} has format {version}, written by a newer Quadcite. This version reads formats up to "
             f"{newest}. Upgrade Quadcite, or choose another data directory."
+        )
+    if exactly and version < newest:
+        raise StoreVersionError(
+            f"{data_dir} has format {version}, and this version of Quadcite writes {newest}. Run `kg upgrade`."
         )
 
 
