@@ -176,6 +176,8 @@ class KnowledgeGraph:
     """Publishes the URL of this process to processes that find the data directory locked."""
     policies: Policies | None = field(default=None, repr=False)
     """The policies that decide about requests (`kg.tools.decisions.get_policies`); None: nobody has sent one yet."""
+    audience: frozenset[str] | None = field(default=None, repr=False)
+    """The graphs of a view (`kg.tools.audiences`), which has these alone; None: this is the whole graph."""
     dataset_check: Callable[[], Any] | None = field(default=None, repr=False)
     """Returns the result of the last check of the dataset shapes; set by the process that runs these checks."""
     backup_state: Callable[[], Any] | None = field(default=None, repr=False)

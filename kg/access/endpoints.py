@@ -8,12 +8,15 @@ from typing import Final
 from kg.access.actors import ADMIN, READ, SEARCH, SPARQL, WRITE
 
 ENDPOINTS: Final[Mapping[str, str]] = {
+    "admin.backups": ADMIN,
     "admin.query": ADMIN,
     "admin.snapshot": ADMIN,
+    "admin.state": ADMIN,
     "connectors.list": READ,
     "graphs.read": READ,
     "graphs.write": WRITE,
-    "metrics": READ,
+    "health.read": READ,
+    "metrics.read": READ,
     "pages.read": READ,
     "pages.search": SEARCH,
     "pages.sparql": SPARQL,
@@ -25,6 +28,7 @@ ENDPOINTS: Final[Mapping[str, str]] = {
     "sparql.list": READ,
     "sparql.query": SPARQL,
     "sparql.update": ADMIN,
+    "tools.list": READ,
 }
 """The names of actions. `sparql.describe` is the service description, `sparql.list` the list of running queries,
 `resources.read` the resources of MCP."""

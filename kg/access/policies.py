@@ -11,7 +11,6 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import cedarpy
 
+from kg.access import audit
 from kg.access.actors import Actor
 from kg.access.policy_files import PolicyFiles, PolicySet
 from kg.errors import ForbiddenError
@@ -34,7 +34,7 @@ _ACTORS: Final = 1_024
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """An operation of a request, with the types of its resources, and its arguments as a record type of Cedar."""
+    """An operation that a request asks for: the types of its resources, and its arguments as a record type of Cedar."""
 
     name: str
     kinds: tuple[ResourceKind, ...]
@@ -78,10 +78,6 @@ class Decision:
         }
 
 
-DECISION: Final[ContextVar[Decision | None]] = ContextVar("decision", default=None)
-"""The last decision of the call in progress."""
-
-
 class Policies:
     """The policies of a server. Thread-safe.
 
@@ -100,6 +96,7 @@ class Policies:
         )
         self._lock: Final = threading.Lock()
         self._actors: Final[OrderedDict[Actor, cedarpy.Entities]] = OrderedDict()
+        self._unlimited: Final[OrderedDict[tuple[Actor, str, str], bool]] = OrderedDict()
         self._callable: Final[OrderedDict[tuple[Actor, str, ResourceKind], frozenset[str]]] = OrderedDict()
 
     @property
@@ -153,13 +150,13 @@ class Policies:
                 self._schema,
             )
         except (ValueError, TypeError) as error:  # a value that has no type of Cedar
-            return self._keep(Decision(False, actor.name, action, (), (str(error),), policies.version))
+            return Decision(False, actor.name, action, (), (str(error),), policies.version)
         errors = tuple(policies.reword(error) for error in answer.diagnostics.errors)
         allowed = answer.decision == cedarpy.Decision.Allow and not errors
         # With an error, the policies that permit do not decide.
         reasons = answer.diagnostics.reasons if allowed or answer.decision == cedarpy.Decision.Deny else ()
         ids = tuple(sorted(policies.ids[reason] for reason in reasons))
-        return self._keep(Decision(allowed, actor.name, action, ids, errors, policies.version))
+        return Decision(allowed, actor.name, action, ids, errors, policies.version)
 
     def require(
         self,
@@ -168,8 +165,9 @@ class Policies:
         resource: Resource | tuple[ResourceKind, str] | None = None,
         arguments: Mapping[str, Value] | None = None,
     ) -> Decision:
-        """Decide one request, and raise ForbiddenError that describes a denial."""
+        """Decide one request and record it in the audit log. Raises ForbiddenError that describes a denial."""
         decision = self.decide(actor, action, resource, arguments)
+        audit.record_decision(audit.Decision(decision.allowed, decision.policies, decision.errors))
         if not decision.allowed:
             raise ForbiddenError(self.describe(decision, actor, resource))
         return decision
@@ -202,9 +200,39 @@ class Policies:
             _keep(self._callable, key, known)
         return known
 
-    def may_call(self, actor: Actor, action: str, kind: ResourceKind = "Tool") -> bool:
-        """Return whether `actor` may call an action with some arguments, at some time."""
-        return action in self.find_callable(actor, kind)
+    def require_callable(self, actor: Actor, action: str) -> None:
+        """Raise ForbiddenError that describes the denial if `actor` may not call a tool with any arguments."""
+        if action in self.find_callable(actor):
+            return
+        policies = self.current
+        request = {"principal": _to_uid("User", actor.name), "action": _to_uid("Action", action)}
+        request["resource"] = _to_uid("Tool", action)
+        answer = cedarpy.is_authorized_partial(request, policies.handle, self._get_entities(actor))
+        ids = {policies.ids[reason] for reason in answer.diagnostics.reasons} & policies.forbids
+        errors = tuple(policies.reword(error) for error in answer.diagnostics.errors)
+        decision = Decision(False, actor.name, action, tuple(sorted(ids)), errors, policies.version)
+        audit.record_decision(audit.Decision(False, decision.policies, errors))
+        raise ForbiddenError(self.describe(decision, actor))
+
+    def permits_all(self, actor: Actor, action: str) -> bool:
+        """Return whether `actor` may do an action to every resource, at any time."""
+        policies = self.current
+        key = (actor, policies.version, action)
+        with self._lock:
+            if (known := self._unlimited.get(key)) is not None:
+                self._unlimited.move_to_end(key)
+                return known
+        try:
+            request = {"principal": _to_uid("User", actor.name), "action": _to_uid("Action", action)}
+            answer = cedarpy.is_authorized_partial(request, policies.handle, self._get_entities(actor))
+        except ValueError:  # a name that is not valid Unicode
+            return False
+        # A condition on the resource could fail, which would be a denial.
+        is_certain = not answer.diagnostics.errors and not answer.diagnostics.nontrivial_residuals
+        known = answer.decision == cedarpy.Decision.Allow and is_certain
+        with self._lock:
+            _keep(self._unlimited, key, known)
+        return known
 
     def describe(
         self, decision: Decision, actor: Actor, resource: Resource | tuple[ResourceKind, str] | None = None
@@ -219,7 +247,7 @@ class Policies:
         if decision.policies:
             advice = "".join(f" {text}" for id in decision.policies if (text := self.current.advice.get(id)))
             named = ", ".join(repr(id) for id in decision.policies)
-            return f"{denied} with these arguments: forbidden by the policy {named}.{advice}"
+            return f"{denied}: forbidden by the policy {named}.{advice}"
         key = self._get_resource(decision.action, resource)
         known = self.resources.get(key)
         scope = known.attributes.get("scope") if known is not None else None
@@ -248,10 +276,6 @@ class Policies:
         with self._lock:
             _keep(self._actors, actor, made)
         return made
-
-    def _keep(self, decision: Decision) -> Decision:
-        DECISION.set(decision)
-        return decision
 
 
 def build_schema(actions: Collection[Action]) -> str:

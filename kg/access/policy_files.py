@@ -33,6 +33,8 @@ class PolicySet:
     """The id of each policy (annotation ``@id``, else file and number) by Cedar's."""
     advice: Mapping[str, str]
     """The text for a caller who is denied by a policy (annotation ``@advice``), by id."""
+    forbids: frozenset[str]
+    """The ids of those that forbid."""
     version: str
     is_default: bool
     """Whether there are only the shipped policies."""
@@ -102,25 +104,29 @@ def read_policies(folder: Path | None, schema: cedarpy.Schema) -> PolicySet:
     files = _read_texts(folder)
     ids: dict[str, str] = {}
     advice: dict[str, str] = {}
+    forbids: set[str] = set()
     problems: list[str] = []
     for name, text in files:
         found = _parse(name, text, schema, problems)
-        for id, hint in found:
+        for id, hint, effect in found:
             if id in ids.values():
                 problems.append(f"{name}: the id {id!r} is used twice. Give each policy an @id of its own.")
             ids[f"policy{len(ids)}"] = id
             if hint:
                 advice[id] = hint
+            if effect == "forbid":
+                forbids.add(id)
     if problems:
         raise InvalidInputError("Invalid policies: " + "; ".join(problems))
     whole = "\n".join(text for _, text in files)
     handle = cedarpy.PolicySet.from_str(whole)
     version = hashlib.sha256(whole.encode()).hexdigest()[:12]
-    return PolicySet(handle, ids, advice, version, is_default=whole == DEFAULT.read_text(encoding="utf-8"))
+    is_default = whole == DEFAULT.read_text(encoding="utf-8")
+    return PolicySet(handle, ids, advice, frozenset(forbids), version, is_default)
 
 
-def _parse(name: str, text: str, schema: cedarpy.Schema, problems: list[str]) -> Sequence[tuple[str, str | None]]:
-    """Parse the policies of one file: id and advice of each, in order. Adds messages to `problems`."""
+def _parse(name: str, text: str, schema: cedarpy.Schema, problems: list[str]) -> Sequence[tuple[str, str | None, str]]:
+    """Parse the policies of one file: id, advice and effect of each, in order. Adds messages to `problems`."""
     try:
         parsed = cedarpy.PolicySet.from_str(text).to_pst()
     except ValueError as error:
@@ -131,10 +137,10 @@ def _parse(name: str, text: str, schema: cedarpy.Schema, problems: list[str]) ->
         return ()
     ordered = sorted(parsed.static_policies.items(), key=lambda item: int(item[0].removeprefix("policy")))
     found = [
-        (policy.annotations.get("id") or f"{name}:{number}", policy.annotations.get("advice"))
+        (policy.annotations.get("id") or f"{name}:{number}", policy.annotations.get("advice"), policy.effect)
         for number, (_, policy) in enumerate(ordered, 1)
     ]
-    ids = {position: id for (position, _), (id, _) in zip(ordered, found, strict=True)}
+    ids = {position: id for (position, _), (id, _, _) in zip(ordered, found, strict=True)}
     for invalid in cedarpy.validate_policies(text, schema).errors:
         message = _POSITION.sub(lambda match: ids.get(match[0], match[0]), invalid.error)
         problems.append(f"{name}: {message}")

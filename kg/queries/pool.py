@@ -21,7 +21,7 @@ from typing import Any, Final, Self, TypedDict, TypeVar, Unpack
 
 from pyoxigraph import NamedNode, QueryResultsFormat, RdfFormat, Triple, parse, parse_query_results
 
-from kg.errors import InvalidInputError, QueryMemoryError
+from kg.errors import InvalidInputError, QueryForbiddenError, QueryMemoryError
 from kg.observability import count_query_stop, span
 from kg.processes.child import ChildGoneError, never
 from kg.queries import text_check, worker_errors
@@ -283,6 +283,7 @@ class Options(TypedDict, total=False):
     named_graphs: Sequence[NamedNode]
     union: bool
     client: str
+    audience: frozenset[str] | None
 
 
 class QueryPool:
@@ -292,8 +293,9 @@ class QueryPool:
     default to the settings; `UNLIMITED` removes them. `at_least` is the oldest generation of the store that may answer,
     `exactly` the only one, which must still be kept. `default_graphs` and `named_graphs` are the dataset, in place of
     the query's FROM clauses; without either the default graph is the union of all graphs, unless `union` is False.
-    `client` is the name of the caller, for a fair share and the log. `prefixes` need no declaration in a query, and
-    relative IRIs are resolved against `base_iri`.
+    `audience` has the graphs that the caller may read (None: all): the dataset consists of these, or of those among
+    them that the caller gives, and FROM clauses are refused. `client` is the name of the caller, for a fair share and
+    the log. `prefixes` need no declaration in a query, and relative IRIs are resolved against `base_iri`.
     """
 
     def __init__(
@@ -403,6 +405,7 @@ class QueryPool:
         named_graphs: Sequence[NamedNode] = (),
         union: bool = True,
         client: str = "",
+        audience: frozenset[str] | None = None,
     ) -> Ticket:
         """Check a query and build its ticket for `dispatcher`; without `media_type`, for a result that `run` parses."""
         checked = text_check.check(query)
@@ -413,6 +416,15 @@ class QueryPool:
         dataset = None
         if default_graphs or named_graphs:
             dataset = [[graph.value for graph in graphs] for graphs in (default_graphs, named_graphs)]
+        if audience is not None:
+            if checked.names_dataset:
+                raise QueryForbiddenError(
+                    "FROM is not available to senders who may read a part of the graphs. Name graphs by GRAPH, or by "
+                    "the parameters default-graph-uri and named-graph-uri of the request."
+                )
+            # Always both lists, also empty: a default graph alone leaves every named graph readable.
+            whole = [sorted(audience)] * 2
+            dataset = whole if dataset is None else [[name for name in part if name in audience] for part in dataset]
         request: dict[str, Any] = {
             "query": checked.text,
             "star": checked.star,

@@ -36,7 +36,7 @@ from kg.files import is_unwritable
 from kg.integrity.backup_folder import require_outside
 from kg.integrity.backup_schedule import BackupSchedule
 from kg.integrity.replication import Replica
-from kg.knowledge_graph import PROGRESS, KnowledgeGraph
+from kg.knowledge_graph import PROGRESS, SENDER, KnowledgeGraph
 from kg.load_schedule import Schedule, read_schedules
 from kg.loading import exclusive_load
 from kg.processes.garbage_collection import exempt_present_objects
@@ -61,6 +61,7 @@ from kg.server import (
 from kg.server import sparql_protocol as queries
 from kg.server.auth import HostGuard, LocalToken, derive_user_secret, read_token
 from kg.server.authentication import Accounts, Authentication, ForwardedUser
+from kg.server.authorization import Authorization
 from kg.server.connection_limits import LimitedProtocol
 from kg.server.endpoint import Endpoint
 from kg.server.fair_limiter import compute_call_s
@@ -81,7 +82,8 @@ from kg.settings import Settings, read_auth_variables
 from kg.shacl.process import PLACES
 from kg.store.lock import find_address
 from kg.store.replica import ReplicaStore
-from kg.tools.decisions import get_policies
+from kg.tools.audiences import find_audience, is_restricted
+from kg.tools.decisions import get_policies, get_view, require_endpoint
 from kg.tools.mounts import MOUNTS, find_mount
 from kg.tools.operations.loads import check_source
 from kg.tools.schema.schema_measurement import measuring
@@ -120,7 +122,10 @@ def build_endpoint(
         graphs=graphs,
         require_writable=graphs.require_writable,
         update=graphs.update if kg.settings.updates else None,
-        expand=partial(expand_services, kg),
+        permit=lambda action: require_endpoint(kg, SENDER.get(), action),
+        is_restricted=lambda: is_restricted(get_policies(kg), SENDER.get()),
+        find_audience=lambda: find_audience(kg, get_policies(kg), SENDER.get()),
+        expand=lambda query, timeout_s: expand_services(get_view(kg, SENDER.get()), query, timeout_s),
         services=(KG.search,),
     )
 
@@ -195,6 +200,7 @@ def create_app(
         )
     middleware.append(Middleware(Authentication, accounts=accounts, sessions=sessions))
     middleware.append(Middleware(RateLimit, settings=kg.settings))
+    middleware.append(Middleware(Authorization, kg=kg, is_public=accounts.is_public))
     middleware.append(Middleware(BodyAdmission, bodies=bodies, name_client=partial(get_client_name, endpoint)))
     app = Starlette(
         routes=routes,

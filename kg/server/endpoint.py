@@ -15,6 +15,7 @@ from kg.queries.pool import QueryPool
 from kg.server.fair_limiter import FairLimiter
 from kg.settings import Settings
 from kg.store.payloads import Payload
+from kg.tools.audiences import Audience
 
 Triples = Sequence[Triple] | Payload
 
@@ -86,6 +87,12 @@ class Endpoint:
     """None: this endpoint is read-only."""
     actor: Callable[[Request], Actor] = lambda request: SENDER.get()
     """Who sent a request."""
+    permit: Callable[[str], None] = lambda action: None
+    """Raises ForbiddenError unless the sender of the request may do an action (`kg.access.endpoints`)."""
+    is_restricted: Callable[[], bool] = lambda: False
+    """Whether the sender of the request may read a part of the graphs only."""
+    find_audience: Callable[[], Audience | None] = lambda: None
+    """Finds the graphs that the sender of the request may read; None: all. Blocks."""
     expand: Callable[[str, float | None], str] = lambda query, timeout_s: query
     """Replaces the SERVICE clauses that the server answers itself (`kg:search`, allowed endpoints) by their results,
     within a timeout in seconds (None: the setting's). Blocks."""

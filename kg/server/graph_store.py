@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
-from kg.access.actors import READ, WRITE, Actor
+from kg.access.actors import Actor
 from kg.errors import InvalidInputError, NotFoundError, ShapesViolatedError
 from kg.processes.child import Limits
 from kg.queries.pool import UNLIMITED
@@ -31,7 +31,7 @@ from kg.server.compression import Compression
 from kg.server.endpoint import Endpoint
 from kg.server.negotiation import GRAPH_TYPES, negotiate
 from kg.server.problem_details import HttpError, answering, method_not_allowed
-from kg.server.query_execution import execute, get_client_name
+from kg.server.query_execution import execute, find_audience, get_client_name
 from kg.server.rdf_payloads import TAKEN, Body
 from kg.server.resources import rdf_response
 from kg.shacl.report import build_report_triples
@@ -86,9 +86,7 @@ class _GraphStore:
             raise method_not_allowed(request, allowed)
         actor = self._endpoint.actor(request)
         if request.method in ("GET", "HEAD"):
-            actor.require(READ, "reading a graph")
             return await (self._list(request) if target is None else self._get(request, target))
-        actor.require(WRITE, "writing a graph")  # before its payload is read and parsed
         try:
             return await self._write(request, target, actor)
         except ShapesViolatedError as error:
@@ -128,6 +126,7 @@ class _GraphStore:
             at_least=endpoint.generation(),
             union=endpoint.union,
             client=endpoint.actor(request).name,
+            audience=await find_audience(endpoint, request),
         )
         answer = await anyio.to_thread.run_sync(run, limiter=CapacityLimiter(1))
         return answer.result

@@ -29,7 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from kg import __version__
 from kg.access import audit
 from kg.connectors.names import list_name
-from kg.errors import QuadciteError, QueryBusyError
+from kg.errors import ForbiddenError, QuadciteError, QueryBusyError
 from kg.knowledge_graph import CALLER, CANCELLATION, SENDER, KnowledgeGraph
 from kg.loading import ANSWER_AFTER_S
 from kg.processes.child import never
@@ -45,9 +45,19 @@ from kg.server.problem_details import fault
 from kg.settings import Settings
 from kg.text import quoted
 from kg.tools.answers import Answer, content_of
-from kg.tools.calls import Command, Kind, Tool
+from kg.tools.audiences import is_restricted
+from kg.tools.calls import Kind, Tool
 from kg.tools.catalog.health import health
 from kg.tools.catalog.resources import hub_datasets, sources
+from kg.tools.decisions import (
+    decide,
+    find_callable,
+    get_policies,
+    get_view,
+    name_action,
+    require_callable,
+    require_endpoint,
+)
 from kg.tools.entities.entity_quads import load_entity
 from kg.tools.mounts import MOUNTS
 from kg.tools.registry import mounted
@@ -220,9 +230,9 @@ class GraphTool(McpTool):
     async def run(self, arguments: dict[str, Any]) -> ToolResult:
         """Call the function in a worker thread. Errors become results that the model can act on."""
         try:
-            work = partial(self._tool.answer, self._kg, arguments, self._reword)
+            work = partial(call_tool, self._tool, self._kg, arguments, self._reword)
             with CallLog(self.name, arguments, "mcp", self._kg.audit) as call:
-                permit(self._tool)
+                require_callable(self._kg, SENDER.get(), self._tool)
                 answer = await self._wait_for(work, arguments)
                 call.answer = answer
         except QuadciteError as error:
@@ -251,9 +261,12 @@ def list_as(tool: Tool, settings: Settings) -> str:
     return list_name(tool.name, settings.tool_names)
 
 
-def permit(tool: Command) -> None:
-    """Raise ForbiddenError unless the actor of the call may call `tool`."""
-    SENDER.get().require(tool.scope, f"the tool {tool.name!r}")
+def call_tool(
+    tool: Tool, kg: KnowledgeGraph, arguments: Mapping[str, Any], reword: Callable[[str], str] = str
+) -> Answer:
+    """Call a tool, if policies allow it with these arguments, on the data that the sender may read."""
+    sender = SENDER.get()
+    return tool.answer(get_view(kg, sender), arguments, reword, partial(decide, kg, sender))
 
 
 def error_data(error: QuadciteError) -> dict[str, Any]:
@@ -269,11 +282,28 @@ def failure(code: str, message: str, retryable: bool) -> ToolResult:
 
 
 class ToolNames(Middleware):
-    """Passes on a call by the name or alias of a tool, and answers any other with the names of the available tools."""
+    """Passes on a call by the name or alias of a tool, and answers any other with the names of the available tools.
 
-    def __init__(self, listed: Mapping[str, Tool]) -> None:
+    The list has the tools that policies allow the caller with some arguments.
+    """
+
+    def __init__(self, kg: KnowledgeGraph, listed: Mapping[str, Tool]) -> None:
+        self._kg, self._tools = kg, listed
         self._names = list(listed)
         self._listed = {other: name for name, tool in listed.items() for other in (tool.alias, tool.name, name)}
+
+    async def on_list_tools(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """List the tools that the caller may call."""
+        found = find_callable(self._kg, SENDER.get())
+        return [tool for tool in await call_next(context) if name_action(self._tools[tool.name]) in found]
+
+    async def on_read_resource(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
+        """Read a resource, if policies allow it."""
+        try:
+            require_endpoint(self._kg, SENDER.get(), "resources.read")
+        except ForbiddenError as error:
+            raise ResourceError(f"{error.code}: {error}", log_level=logging.DEBUG) from error
+        return await call_next(context)
 
     async def on_call_tool(
         self, context: MiddlewareContext[CallToolRequestParams], call_next: CallNext[CallToolRequestParams, Any]
@@ -291,18 +321,26 @@ class ToolNames(Middleware):
         return await call_next(context)
 
 
+_RESTRICTED: Final = "You may read a part of the graphs. Ask in SPARQL: `sparql` runs a query over them."
+
+
 class FreshInstructions(Middleware):
     """Builds the instructions when a client connects, since they name the contents of the graph.
 
-    Not when the server starts: a query worker would then hold a snapshot of that time until its next query.
+    A sender who may read a part of the data gets others, which name none. Not when the server starts: a query worker
+    would then hold a snapshot of that time until its next query.
     """
 
-    def __init__(self, server: FastMCP, build: Callable[[], str], threads: ToolThreads) -> None:
-        self._server, self._build, self._threads = server, build, threads
+    def __init__(self, kg: KnowledgeGraph, server: FastMCP, build: Callable[[], str], threads: ToolThreads) -> None:
+        self._kg, self._server, self._build, self._threads = kg, server, build, threads
 
     async def on_message(self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]) -> Any:
         """Pass the message on; before one that returns the instructions, build them."""
         audit.note(action=f"mcp {context.method}")
+        if is_restricted(get_policies(self._kg), SENDER.get()):
+            answer = await call_next(context)
+            has_any = getattr(answer, "instructions", None) is not None
+            return answer.model_copy(update={"instructions": _RESTRICTED}) if has_any else answer
         if context.method in ("initialize", "server/discover"):
             self._server.instructions = await self._threads.run(self._build)
         return await call_next(context)
@@ -421,11 +459,11 @@ def build_mcp(kg: KnowledgeGraph, path: str = "/mcp/all", threads: ToolThreads |
         "Quadcite",
         version=__version__,
         tools=[GraphTool.build(tool, kg, threads, names, name) for name, tool in listed.items()],
-        middleware=[ToolNames(listed)],
+        middleware=[ToolNames(kg, listed)],
         mask_error_details=True,
         on_duplicate="error",
     )
-    server.add_middleware(FreshInstructions(server, partial(build_instructions, kg, path, names), threads))
+    server.add_middleware(FreshInstructions(kg, server, partial(build_instructions, kg, path, names), threads))
     add_prompts(server, MOUNTS[path].tags, names)
     if path != "/mcp/research":
         _add_resources(server, kg, threads)

@@ -72,6 +72,8 @@ async def execute(
     client disconnects. Raises what `QueryPool.stream` does.
     """
     client = get_client_name(endpoint, request)
+    if "audience" not in options:
+        options["audience"] = await find_audience(endpoint, request)
     asked: Options = {"at_least": endpoint.generation(), "union": endpoint.union, "client": client, **options}
     if "limit" not in options:
         asked["limit"] = bound_rows(None, endpoint.settings.max_rows)
@@ -100,6 +102,14 @@ async def execute(
     if talk.truncated and media_type == _JSON and body.startswith(_HEAD):
         body = _HEAD + f'"link":["{TRUNCATED}"],'.encode() + body[len(_HEAD) :]
     return Response(body, headers=answer)
+
+
+async def find_audience(endpoint: Endpoint, request: Request) -> frozenset[str] | None:
+    """Find the graphs that the sender of a request may read; None: all."""
+    if not endpoint.is_restricted():
+        return None
+    found = await endpoint.limiters.reading.run(get_client_name(endpoint, request), endpoint.find_audience)
+    return None if found is None else found.graphs
 
 
 def get_client_name(endpoint: Endpoint, request: Request) -> str:

@@ -26,7 +26,6 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, request_response
 
-from kg.access.actors import READ
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
@@ -82,7 +81,6 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: ToolThreads) -> list
             return Response(status_code=204, headers={"Allow": _ALLOWED, "Accept-Post": ", ".join(_TAKEN)})
         if request.method != "POST":
             raise method_not_allowed(request, _ALLOWED)
-        endpoint.actor(request).require(READ, "a validation")
         asked = await _parse_request(request, kg.settings.max_graph_bytes)
         running = await threads.run(partial(_run, kg, asked, get_client_name(endpoint, request)), kind="raw")
         return await _response(running, asked)

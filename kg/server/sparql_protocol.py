@@ -33,7 +33,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, request_response
 
-from kg.access.actors import ADMIN, READ, WRITE
 from kg.access.audit import note
 from kg.errors import InvalidInputError, NotFoundError, QueryForbiddenError, QueryTimeoutError
 from kg.queries import text_check
@@ -50,7 +49,7 @@ from kg.server.negotiation import (
     shorthand,
 )
 from kg.server.problem_details import HttpError, answering, method_not_allowed
-from kg.server.query_execution import execute, get_client_name
+from kg.server.query_execution import execute, find_audience, get_client_name
 from kg.server.resources import browser_headers, choose_media_type, rdf_response
 from kg.server.service_description import describe_service
 from kg.sparql.guard import is_plain, query_form
@@ -66,7 +65,6 @@ def running_query_routes(endpoint: Endpoint) -> list[Route]:
     """
 
     async def listed(request: Request) -> Response:
-        endpoint.actor(request).require(READ, "the list of queries")
         queries = [
             {
                 "id": query.id,
@@ -81,7 +79,6 @@ def running_query_routes(endpoint: Endpoint) -> list[Route]:
         return JSONResponse({"queries": queries}, headers={"Cache-Control": "no-store"})
 
     async def cancelled(request: Request) -> Response:
-        endpoint.actor(request).require(WRITE, "stopping a query")
         number = request.path_params["number"]
         known = number.isascii() and number.isdigit() and len(number) < 20  # Python refuses to parse thousands
         if not known or not endpoint.pool.cancel(int(number)):
@@ -143,14 +140,13 @@ class _Sparql:
             return self._options()
         if request.method not in _ALLOWED.split(", "):
             raise method_not_allowed(request, _ALLOWED)
-        actor = self._endpoint.actor(request)
         in_url = _parse_parameters(request.scope["query_string"], self._endpoint.settings.max_body_bytes)
         in_body = await self._body(request) if request.method in ("POST", "QUERY") else {}
         if "update" in in_url or ("update" in in_body and request.method != "POST"):
             raise InvalidInputError(f"Send an update by POST in the body: as {UPDATE}, or in a form as `update`.")
         parameters = {name: in_url.get(name, []) + in_body.get(name, []) for name in {**in_url, **in_body}}
         if request.method in ("GET", "HEAD") and not set(parameters) - set(_FORMATS):
-            actor.require(READ, "the service description")
+            self._endpoint.permit("sparql.describe")
             return self._description(request)
         operations = [(name, text) for name in ("query", "update") for text in parameters.get(name, [])]
         if len(operations) != 1:
@@ -163,7 +159,7 @@ class _Sparql:
         note(action=f"sparql {kind}", arguments=redact(parameters))
         if kind == "update":
             return await self._update(request, text, parameters)
-        actor.require(READ, "a query")
+        self._endpoint.permit("sparql.query")
         return await self._query(request, text, parameters)
 
     def _description(self, request: Request) -> Response:
@@ -214,7 +210,7 @@ class _Sparql:
                 "This endpoint is read-only. To allow updates, start the server with QUADCITE_UPDATES=true."
             )
         actor = endpoint.actor(request)
-        actor.require(ADMIN, "an update")  # before it waits for the updates of others
+        endpoint.permit("sparql.update")  # before it waits for the updates of others
         default_graphs, named_graphs = (_parse_graphs(parameters, name) for name in _OF_UPDATES)
         update = partial(endpoint.update, text, default_graphs, named_graphs, actor)
         generation = await endpoint.limiters.updating.run(get_client_name(endpoint, request), update)
@@ -232,10 +228,11 @@ class _Sparql:
             *(_parse_graphs(parameters, name) for name in _OF_QUERIES[:2]),
         )
         headers = {"Vary": "Accept", "Cache-Control": "no-cache"}
+        audience = await find_audience(endpoint, request)
         lasting = request.method in ("GET", "HEAD") and _VOLATILE.search(text) is None
         if lasting and (given := request.headers.getlist("if-none-match")):
             generation = endpoint.generation() if query.snapshot is None else query.snapshot
-            tag = self._tag(query, generation)
+            tag = self._tag(query, generation, audience)
             if _matches(given, tag):
                 headers |= {"ETag": tag, "Quadcite-Snapshot": str(generation)}
                 return Response(status_code=304, headers=headers)
@@ -250,9 +247,10 @@ class _Sparql:
             default_graphs=query.default_graphs,
             named_graphs=query.named_graphs,
             exactly=query.snapshot,
+            audience=audience,
         )
         if lasting:
-            response.headers["ETag"] = self._tag(query, int(response.headers["Quadcite-Snapshot"]))
+            response.headers["ETag"] = self._tag(query, int(response.headers["Quadcite-Snapshot"]), audience)
         if endpoint.union and _has_no_rows(response) and len(text) <= _HELPED:
             response.headers["Link"] = f'</sparql/check?{urlencode({"query": text})}>; rel="help"'
         return response
@@ -272,10 +270,11 @@ class _Sparql:
             raise QueryTimeoutError(f"The SERVICE clauses of the query exceeded its timeout of {timeout_s:g} s.")
         return expanded, left_s
 
-    def _tag(self, query: _Query, generation: int) -> str:
-        """Compute the ETag of the result of `query` over a generation of the store."""
+    def _tag(self, query: _Query, generation: int, audience: frozenset[str] | None) -> str:
+        """Compute the ETag of the result of `query` over a generation of the store, for an audience."""
         asked = (query.text, query.media_type, *map(str, query.default_graphs), "", *map(str, query.named_graphs))
-        named = "\0".join((self._instance, str(self._endpoint.settings.max_rows), *asked))
+        seen = () if audience is None else ("", "", *sorted(audience))
+        named = "\0".join((self._instance, str(self._endpoint.settings.max_rows), *asked, *seen))
         return f'W/"{generation}-{hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 
 

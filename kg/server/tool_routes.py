@@ -31,7 +31,7 @@ from starlette.types import Receive, Scope, Send
 from kg.access.actors import ADMIN
 from kg.access.audit import note
 from kg.errors import QuadciteError, QueryLimitError
-from kg.knowledge_graph import CANCELLATION, PROGRESS, KnowledgeGraph
+from kg.knowledge_graph import CANCELLATION, PROGRESS, SENDER, KnowledgeGraph
 from kg.retrieval.results import encode_json
 from kg.server import request_bodies
 from kg.server.call_log import CallLog
@@ -39,11 +39,11 @@ from kg.server.mcp import (
     LONG_S,
     CancelOnDisconnect,
     ToolThreads,
+    call_tool,
     error_data,
     input_schema,
     list_as,
     output_schema,
-    permit,
 )
 from kg.server.negotiation import negotiate
 from kg.server.problem_details import HttpError, answering, fault, method_not_allowed
@@ -51,6 +51,7 @@ from kg.tools import registry
 from kg.tools.answers import content_of
 from kg.tools.calls import Command, Tool
 from kg.tools.catalog.health import health
+from kg.tools.decisions import decide, find_callable, get_policies, get_view, name_action, require_callable
 
 NDJSON: Final = "application/x-ndjson"
 PROGRESS_INTERVAL_S: Final = 0.1
@@ -64,14 +65,16 @@ def routes(kg: KnowledgeGraph, threads: ToolThreads) -> list[Route]:
 
     async def listing(request: Request) -> Response:
         tagged = registry.tagged(request.query_params.get("tag"))
-        tools = [_describe(tool, list_as(tool, kg.settings)) for tool in tagged]
+        get_policies(kg).require(SENDER.get(), "tools.list")
+        found = find_callable(kg, SENDER.get())
+        tools = [_describe(tool, list_as(tool, kg.settings)) for tool in tagged if name_action(tool) in found]
         return JSONResponse({"tools": tools}, headers=_NO_STORE)
 
     async def call(request: Request) -> Response:
         if request.method != "POST":
             raise method_not_allowed(request, "POST")
         tool = registry.get(request.path_params["name"], request.query_params.get("tag"))
-        permit(tool)
+        require_callable(kg, SENDER.get(), tool)
         settings = kg.settings
         # A load may name thousands of files.
         max_bytes = settings.max_graph_bytes if tool.scope == ADMIN else settings.max_body_bytes
@@ -114,12 +117,13 @@ def health_route(kg: KnowledgeGraph, threads: ToolThreads, count_held: Callable[
 
 
 def _content(tool: Command, kg: KnowledgeGraph, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    sender = SENDER.get()
     if not tool.logged:
-        return tool.content(kg, arguments)
+        return tool.content(get_view(kg, sender), arguments, partial(decide, kg, sender))
     with CallLog(tool.name, arguments, "http", kg.audit) as call:
         if not isinstance(tool, Tool):
-            return tool.content(kg, arguments)
-        call.answer = answer = tool.answer(kg, arguments)
+            return tool.content(get_view(kg, sender), arguments, partial(decide, kg, sender))
+        call.answer = answer = call_tool(tool, kg, arguments)
     return {**answer.content, "meta": answer.meta | {"request_id": call.request_id}}
 
 

@@ -18,20 +18,19 @@ from pydantic import BaseModel
 from kg.access.actors import Actor
 from kg.access.endpoints import ENDPOINTS
 from kg.access.policies import Action, Decision, Policies, Resource
+from kg.errors import ForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.permissions import FAMILIES
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
 from kg.tools.arguments import TEXTS_TO_STORE
+from kg.tools.audiences import AWARE, SEE, find_audience, is_restricted, view
 from kg.tools.calls import COUNTS, Command, Tool
 from kg.tools.commands import COMMANDS
 from kg.tools.registry import TOOLS
 
 PLACES: Final = frozenset({"iso3", "place", "iso3_a", "iso3_b", "municipalities"})
 """Arguments and filters with codes or names of places, except a municipality with its state."""
-
-SEE: Final = "see"
-"""The action on a dataset, or on a family of graphs without one: to read their statements in any way."""
 
 _TOWN: Final = frozenset({"municipality", "state"})
 Record = Mapping[str, "Type"]
@@ -91,6 +90,40 @@ def decide(kg: KnowledgeGraph, actor: Actor, tool: Command, checked: BaseModel) 
         return Places({}) if policies.current.is_default else load_places(Reader(kg))
 
     return policies.require(actor, name_action(tool), arguments=build_arguments(tool, checked, load))
+
+
+def require_aware(kg: KnowledgeGraph, actor: Actor, action: str) -> None:
+    """Raise ForbiddenError if `actor` sees a part of the data only, and the action answers about the whole."""
+    if action not in AWARE and is_restricted(get_policies(kg), actor):
+        raise ForbiddenError(
+            f"{actor.name!r} may read a part of the data only, and {action!r} answers about all of it. Available: "
+            f"{', '.join(sorted(AWARE))}."
+        )
+
+
+def require_endpoint(kg: KnowledgeGraph, actor: Actor, action: str) -> None:
+    """Raise ForbiddenError unless `actor` may use an endpoint (`kg.access.endpoints`)."""
+    get_policies(kg).require(actor, action)
+    require_aware(kg, actor, action)
+
+
+def find_callable(kg: KnowledgeGraph, actor: Actor) -> frozenset[str]:
+    """Find the tools and commands that `actor` may call with some arguments, by the names of their actions."""
+    policies = get_policies(kg)
+    found = policies.find_callable(actor)
+    return found & AWARE if is_restricted(policies, actor) else found
+
+
+def require_callable(kg: KnowledgeGraph, actor: Actor, tool: Command) -> None:
+    """Raise ForbiddenError if `actor` may not call a tool with any arguments."""
+    action = name_action(tool)
+    get_policies(kg).require_callable(actor, action)
+    require_aware(kg, actor, action)
+
+
+def get_view(kg: KnowledgeGraph, actor: Actor) -> KnowledgeGraph:
+    """Get the graph as `actor` may read it. Blocks."""
+    return view(kg, find_audience(kg, get_policies(kg), actor))
 
 
 def build_arguments(tool: Command, checked: BaseModel, get_places: Callable[[], Places]) -> dict[str, Any]:

@@ -34,9 +34,10 @@ from kg.fuzzy_names import nearest
 from kg.provenance.permissions import get_family
 from kg.retrieval.places import Places
 from kg.text import quoted
+from kg.tools.audiences import SEE
 from kg.tools.calls import Command
 from kg.tools.commands import COMMANDS
-from kg.tools.decisions import SEE, build_arguments, name_action
+from kg.tools.decisions import build_arguments, name_action
 from kg.tools.registry import TOOLS
 
 _STRICT: Final = ConfigDict(extra="forbid")

@@ -11,7 +11,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from kg import __version__
-from kg.errors import IndexUnavailableError
+from kg.errors import ForbiddenError, IndexUnavailableError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import FacetCounts, Statement
@@ -85,7 +85,7 @@ def start(kg: KnowledgeGraph, request: Request) -> Response:
         found = ask(kg, search, facets=["domain", "place", "concept"])
         facets = found.result.facets
         queries += found.queries
-    except IndexUnavailableError as error:
+    except (IndexUnavailableError, ForbiddenError) as error:
         problem = str(error)
     reader = Reader(kg)
     loaded = datasets(reader)

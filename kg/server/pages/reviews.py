@@ -5,6 +5,7 @@ The form has ``claim``, ``verdict`` (accept or reject), the CSRF token, and ``to
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from starlette.requests import Request
@@ -19,6 +20,7 @@ from kg.server.sessions import Form
 from kg.tools import registry
 from kg.tools.calls import Command
 from kg.tools.claims.review import review_claim
+from kg.tools.decisions import decide, find_callable, name_action
 
 PATH: Final = "/claims/review"
 
@@ -30,8 +32,8 @@ def routes(site: Site) -> list[Route]:
         if missing := [name for name in ("claim", "verdict", "to") if name not in form]:
             raise InvalidInputError(f"The form has no {', '.join(missing)}.")
         tool = _tool()
-        SENDER.get().require(tool.scope, f"the tool {tool.name!r}")
-        tool.call(site.kg, {"claim": form["claim"], "verdict": form["verdict"]})
+        permit = partial(decide, site.kg, SENDER.get())
+        tool.call(site.kg, {"claim": form["claim"], "verdict": form["verdict"]}, permit=permit)
         return RedirectResponse(find_local_path(form["to"]), 303, headers={"Cache-Control": "no-store"})
 
     return [form_route(site, PATH, review)]
@@ -40,7 +42,9 @@ def routes(site: Site) -> list[Route]:
 def get_csrf(site: Site, request: Request) -> str | None:
     """Get the CSRF token for forms of reviews; None for a browser whose user may not review."""
     session = site.sessions.find(request)
-    return session.csrf if session is not None and _tool().scope in session.actor.scopes else None
+    if session is None or name_action(_tool()) not in find_callable(site.kg, session.actor):
+        return None
+    return session.csrf
 
 
 def _tool() -> Command:

@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, request_response
 
-from kg.access.actors import READ
 from kg.errors import InvalidInputError, NotFoundError, QuadciteError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.retrieval.reader import recording
@@ -31,6 +30,7 @@ from kg.server.resources import HTML
 from kg.server.sessions import Sessions
 from kg.text import quoted
 from kg.tools.calls import Tool
+from kg.tools.decisions import decide
 from kg.tools.entities.dereference import names_of, suggestions
 from kg.tools.registry import TOOLS
 
@@ -73,7 +73,6 @@ class Site:
             if request.method not in methods:
                 return problem_page(request, method_not_allowed(request, allowed))
             try:
-                SENDER.get().require(READ, "this page")
                 return await self.threads.run(partial(answer, request))
             except (HttpError, QuadciteError) as error:
                 return problem_page(request, error)
@@ -111,7 +110,8 @@ def ask(
         raise ValueError(f"{tool.name} writes")
     with recording() as ran:
         try:
-            result: R = tool.call(kg, arguments, partial(_describe_invalid, fields))
+            permit = partial(decide, kg, SENDER.get())
+            result: R = tool.call(kg, arguments, partial(_describe_invalid, fields), permit)
         except (InvalidInputError, NotFoundError) as error:
             message = str(error)
             for name, shown in fields.items():

@@ -153,8 +153,10 @@ def get_schema(kg: KnowledgeGraph, wait_s: float = FIRST_WAIT_S, *, newest: bool
 
     `Schema.generation` is the measured generation. Before the first measurement is complete (an empty store, or one
     that takes longer than `wait_s`) it is 0, and the schema has only `terms`. With `newest`, also waits for a running
-    measurement of a changed store.
+    measurement of a changed store. A view is never measured.
     """
+    if kg.audience is not None:
+        return _build_unmeasured()
     return _get_measurements(kg).current(wait_s, newest)
 
 
@@ -214,7 +216,7 @@ class _Measurements:
         running = self._begin(newest)
         if running is not None:
             running.join(min(wait_s, SERVED_WAIT_S) if self.is_kept_up and not newest else wait_s)
-        return self.schema or Schema(0, 0, {}, {}, load_declared_terms(), unmeasured=load_used_vocabulary())
+        return self.schema or _build_unmeasured()
 
     def take(self, counts: Counts) -> None:
         """Take counts that were measured elsewhere, and save them."""
@@ -338,6 +340,10 @@ class _Measurements:
         except (OSError, RuntimeError) as error:  # of a checkpoint that cannot be read
             log.warning("Cannot update the measured schema, and measure again: %s", error)
             return None
+
+
+def _build_unmeasured() -> Schema:
+    return Schema(0, 0, {}, {}, load_declared_terms(), unmeasured=load_used_vocabulary())
 
 
 _MAKING: Final = threading.Lock()
