@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kg.access.actors import ADMIN, READ, SEARCH, SPARQL, WRITE
+from kg.access.actors import ADMIN, READ, SEARCH, SPARQL, WRITE, Actor
 
 ENDPOINTS: Final[Mapping[str, str]] = {
     "admin.backups": ADMIN,
@@ -32,3 +32,8 @@ ENDPOINTS: Final[Mapping[str, str]] = {
 }
 """The names of actions. `sparql.describe` is the service description, `sparql.list` the list of running queries,
 `resources.read` the resources of MCP."""
+
+
+def require_scope(actor: Actor, action: str) -> None:
+    """Raise ForbiddenError unless `actor` has the scope that the default policies require."""
+    actor.require(ENDPOINTS[action], f"the action {action!r}")

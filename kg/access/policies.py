@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypeVar
 import cedarpy
 
 from kg.access import audit
-from kg.access.actors import Actor
+from kg.access.actors import TOKEN_HINT, Actor
 from kg.access.policy_files import PolicyFiles, PolicySet
 from kg.errors import ForbiddenError
 
@@ -250,10 +250,11 @@ class Policies:
             return f"{denied}: forbidden by the policy {named}.{advice}"
         key = self._get_resource(decision.action, resource)
         known = self.resources.get(key)
-        scope = known.attributes.get("scope") if known is not None else None
+        attributes = {} if known is None else known.attributes
+        scope = attributes.get("scope", attributes.get(decision.action.rpartition(".")[2]))
         if isinstance(scope, str) and scope not in actor.scopes:
             held = ", ".join(sorted(actor.scopes)) or "none"
-            return f"{denied}: it requires the scope {scope!r}. Scopes of {actor.name!r}: {held}."
+            return f"{denied}: it requires the scope {scope!r}. Scopes of {actor.name!r}: {held}. {TOKEN_HINT}"
         return f"{denied}: no policy permits it with these arguments. Ask the operator of this server for access."
 
     def _get_resource(

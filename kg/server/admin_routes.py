@@ -30,6 +30,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
     """Build the routes over `kg`. `endpoint` authenticates and answers queries."""
 
     async def query(request: Request) -> Response:
+        endpoint.permit(endpoint.actor(request), "admin.query")
         arguments = request_bodies.parse_arguments(await request.body())
         request_bodies.allow_time(request, LONG_S)
         try:
@@ -47,6 +48,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
         )
 
     async def snapshot(request: Request) -> Response:
+        endpoint.permit(endpoint.actor(request), "admin.snapshot")
         request_bodies.allow_time(request, LONG_S)
         return _SnapshotResponse(
             await anyio.to_thread.run_sync(lambda: kg.store.snapshot(kg.store.statistics().generation))

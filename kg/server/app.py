@@ -122,7 +122,7 @@ def build_endpoint(
         graphs=graphs,
         require_writable=graphs.require_writable,
         update=graphs.update if kg.settings.updates else None,
-        permit=lambda action: require_endpoint(kg, SENDER.get(), action),
+        permit=partial(require_endpoint, kg),
         is_restricted=lambda: is_restricted(get_policies(kg), SENDER.get()),
         find_audience=lambda: find_audience(kg, get_policies(kg), SENDER.get()),
         expand=lambda query, timeout_s: expand_services(get_view(kg, SENDER.get()), query, timeout_s),
@@ -200,7 +200,7 @@ def create_app(
         )
     middleware.append(Middleware(Authentication, accounts=accounts, sessions=sessions))
     middleware.append(Middleware(RateLimit, settings=kg.settings))
-    middleware.append(Middleware(Authorization, kg=kg, is_public=accounts.is_public))
+    middleware.append(Middleware(Authorization, kg=kg, is_public=accounts.is_public, refuse=problem_page))
     middleware.append(Middleware(BodyAdmission, bodies=bodies, name_client=partial(get_client_name, endpoint)))
     app = Starlette(
         routes=routes,

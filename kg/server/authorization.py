@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Final
 
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from kg.errors import ForbiddenError
+from kg.errors import ForbiddenError, QuadciteError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
-from kg.server.pages.site import problem_page
 from kg.tools.decisions import require_endpoint
 
 READING: Final = ("GET", "HEAD")
@@ -46,10 +46,20 @@ PATHS: Final[tuple[tuple[str, str | None, str | None], ...]] = (
 
 
 class Authorization:
-    """An application whose requests are allowed by the policies of `kg`. `is_public` finds paths that need no right."""
+    """An application whose requests are allowed by the policies of `kg`.
 
-    def __init__(self, app: ASGIApp, kg: KnowledgeGraph, is_public: Callable[[str], bool]) -> None:
+    `is_public` finds paths that need no right, `refuse` builds the response to a request that is not allowed.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        kg: KnowledgeGraph,
+        is_public: Callable[[str], bool],
+        refuse: Callable[[Request, QuadciteError], Response],
+    ) -> None:
         self._app: Final = app
+        self._refuse: Final = refuse
         self._kg: Final = kg
         self._is_public: Final = is_public
 
@@ -61,7 +71,7 @@ class Authorization:
                 try:
                     require_endpoint(self._kg, SENDER.get(), action)
                 except ForbiddenError as error:
-                    await problem_page(Request(scope), error)(scope, receive, send)
+                    await self._refuse(Request(scope), error)(scope, receive, send)
                     return
         await self._app(scope, receive, send)
 

@@ -56,6 +56,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
 
     def build(path: str, name: str, answer: Callable[[Request], Response]) -> Route:
         async def serve(request: Request) -> Response:
+            endpoint.permit(endpoint.actor(request), "admin.backups")
             request_bodies.allow_time(request, LONG_S)
             return await anyio.to_thread.run_sync(answer, request)
 

@@ -10,6 +10,7 @@ from pyoxigraph import NamedNode, Triple
 from starlette.requests import Request
 
 from kg.access.actors import Actor
+from kg.access.endpoints import require_scope
 from kg.knowledge_graph import SENDER
 from kg.queries.pool import QueryPool
 from kg.server.fair_limiter import FairLimiter
@@ -87,8 +88,8 @@ class Endpoint:
     """None: this endpoint is read-only."""
     actor: Callable[[Request], Actor] = lambda request: SENDER.get()
     """Who sent a request."""
-    permit: Callable[[str], None] = lambda action: None
-    """Raises ForbiddenError unless the sender of the request may do an action (`kg.access.endpoints`)."""
+    permit: Callable[[Actor, str], None] = require_scope
+    """Raises ForbiddenError unless a sender may do an action (`kg.access.endpoints`)."""
     is_restricted: Callable[[], bool] = lambda: False
     """Whether the sender of the request may read a part of the graphs only."""
     find_audience: Callable[[], Audience | None] = lambda: None

@@ -86,7 +86,9 @@ class _GraphStore:
             raise method_not_allowed(request, allowed)
         actor = self._endpoint.actor(request)
         if request.method in ("GET", "HEAD"):
+            self._endpoint.permit(actor, "graphs.read")
             return await (self._list(request) if target is None else self._get(request, target))
+        self._endpoint.permit(actor, "graphs.write")  # before its payload is read and parsed
         try:
             return await self._write(request, target, actor)
         except ShapesViolatedError as error:

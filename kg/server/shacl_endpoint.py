@@ -81,6 +81,7 @@ def routes(kg: KnowledgeGraph, endpoint: Endpoint, threads: ToolThreads) -> list
             return Response(status_code=204, headers={"Allow": _ALLOWED, "Accept-Post": ", ".join(_TAKEN)})
         if request.method != "POST":
             raise method_not_allowed(request, _ALLOWED)
+        endpoint.permit(endpoint.actor(request), "shacl.validate")
         asked = await _parse_request(request, kg.settings.max_graph_bytes)
         running = await threads.run(partial(_run, kg, asked, get_client_name(endpoint, request)), kind="raw")
         return await _response(running, asked)

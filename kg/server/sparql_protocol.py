@@ -65,6 +65,7 @@ def running_query_routes(endpoint: Endpoint) -> list[Route]:
     """
 
     async def listed(request: Request) -> Response:
+        endpoint.permit(endpoint.actor(request), "sparql.list")
         queries = [
             {
                 "id": query.id,
@@ -79,6 +80,7 @@ def running_query_routes(endpoint: Endpoint) -> list[Route]:
         return JSONResponse({"queries": queries}, headers={"Cache-Control": "no-store"})
 
     async def cancelled(request: Request) -> Response:
+        endpoint.permit(endpoint.actor(request), "sparql.cancel")
         number = request.path_params["number"]
         known = number.isascii() and number.isdigit() and len(number) < 20  # Python refuses to parse thousands
         if not known or not endpoint.pool.cancel(int(number)):
@@ -140,13 +142,14 @@ class _Sparql:
             return self._options()
         if request.method not in _ALLOWED.split(", "):
             raise method_not_allowed(request, _ALLOWED)
+        actor = self._endpoint.actor(request)
         in_url = _parse_parameters(request.scope["query_string"], self._endpoint.settings.max_body_bytes)
         in_body = await self._body(request) if request.method in ("POST", "QUERY") else {}
         if "update" in in_url or ("update" in in_body and request.method != "POST"):
             raise InvalidInputError(f"Send an update by POST in the body: as {UPDATE}, or in a form as `update`.")
         parameters = {name: in_url.get(name, []) + in_body.get(name, []) for name in {**in_url, **in_body}}
         if request.method in ("GET", "HEAD") and not set(parameters) - set(_FORMATS):
-            self._endpoint.permit("sparql.describe")
+            self._endpoint.permit(actor, "sparql.describe")
             return self._description(request)
         operations = [(name, text) for name in ("query", "update") for text in parameters.get(name, [])]
         if len(operations) != 1:
@@ -159,7 +162,7 @@ class _Sparql:
         note(action=f"sparql {kind}", arguments=redact(parameters))
         if kind == "update":
             return await self._update(request, text, parameters)
-        self._endpoint.permit("sparql.query")
+        self._endpoint.permit(actor, "sparql.query")
         return await self._query(request, text, parameters)
 
     def _description(self, request: Request) -> Response:
@@ -210,7 +213,7 @@ class _Sparql:
                 "This endpoint is read-only. To allow updates, start the server with QUADCITE_UPDATES=true."
             )
         actor = endpoint.actor(request)
-        endpoint.permit("sparql.update")  # before it waits for the updates of others
+        endpoint.permit(actor, "sparql.update")  # before it waits for the updates of others
         default_graphs, named_graphs = (_parse_graphs(parameters, name) for name in _OF_UPDATES)
         update = partial(endpoint.update, text, default_graphs, named_graphs, actor)
         generation = await endpoint.limiters.updating.run(get_client_name(endpoint, request), update)

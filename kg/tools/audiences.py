@@ -5,8 +5,8 @@ source is seen with its dataset, a graph that was computed from others with all 
 family that its name begins with, such as ``graph/ref/`` or ``graph/prov``.
 
 A view fails closed. Its queries get the graphs of the audience as their dataset, so that no form of SPARQL reaches
-another; its index, and what it has of the store except queries, refuse every call. Only the actions in `AWARE` are
-possible on a view: policies cannot allow the others to a principal who sees a part of the data.
+another; its index refuses every call, and so does its store, except for queries and counts. Only the actions in `AWARE`
+are possible on a view: policies cannot allow the others to a principal who sees a part of the data.
 """
 
 from __future__ import annotations

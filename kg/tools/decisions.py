@@ -23,11 +23,10 @@ from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.permissions import FAMILIES
 from kg.retrieval.places import Places, load_places
 from kg.retrieval.reader import Reader
+from kg.tools import commands, registry
 from kg.tools.arguments import TEXTS_TO_STORE
 from kg.tools.audiences import AWARE, SEE, find_audience, is_restricted, view
 from kg.tools.calls import COUNTS, Command, Tool
-from kg.tools.commands import COMMANDS
-from kg.tools.registry import TOOLS
 
 PLACES: Final = frozenset({"iso3", "place", "iso3_a", "iso3_b", "municipalities"})
 """Arguments and filters with codes or names of places, except a municipality with its state."""
@@ -59,7 +58,7 @@ def get_policies(kg: KnowledgeGraph) -> Policies:
 
 def list_actions() -> Iterator[Action]:
     """List what policies decide about: calls of tools and commands, endpoints, and requests of graphs."""
-    for tool in (*TOOLS, *COMMANDS):
+    for tool in (*registry.TOOLS, *commands.COMMANDS):
         kind = "tools" if isinstance(tool, Tool) else "commands"
         groups = ("tools", "reads" if tool.reads else "writes") if kind == "tools" else ("tools", "commands")
         yield Action(name_action(tool), ("Tool",), groups, write_type(get_type(tool.arguments)))
@@ -72,7 +71,7 @@ def list_actions() -> Iterator[Action]:
 
 def list_resources() -> Iterator[Resource]:
     """List the tools, commands, endpoints and families of graphs."""
-    for tool in (*TOOLS, *COMMANDS):
+    for tool in (*registry.TOOLS, *commands.COMMANDS):
         tags = sorted(tool.tags) if isinstance(tool, Tool) else ["command"]
         yield Resource("Tool", name_action(tool), {"name": name_action(tool), "scope": tool.scope, "tags": tags})
     for name, scope in ENDPOINTS.items():

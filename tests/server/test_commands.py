@@ -18,7 +18,7 @@ from kg.server.app import create_app
 from kg.server.auth import LocalToken, read_token
 from kg.server.authentication import Accounts
 from kg.server.http_server import address_of, listen
-from kg.tools import registry
+from kg.tools import commands, registry
 from kg.tools.calls import Command
 from kg.tools.commands import COMMANDS
 
@@ -118,12 +118,15 @@ def test_an_operation_that_fails_ends_with_its_error(
 
 
 def test_a_fault_of_our_own_is_named_by_a_number_and_not_shown(
-    client: httpx.Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    client: httpx.Client, kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
+    monkeypatch.setattr(kg, "policies", None)  # of other commands
+
     def broken(kg: KnowledgeGraph) -> dict[str, Any]:
         raise ZeroDivisionError("a secret")
 
-    monkeypatch.setattr(registry, "COMMANDS", (Command(broken),))
+    for module in (registry, commands):
+        monkeypatch.setattr(module, "COMMANDS", (Command(broken),))
     error = lines(client.post("/tools/broken"))[-1]["error"]
     assert error["code"] == "internal"
     assert error["message"].rsplit(" ", 1)[-1].rstrip(".") in caplog.text
@@ -137,7 +140,10 @@ def test_a_query_streams_without_a_cap_on_rows(client: httpx.Client, kg: Knowled
     assert len(answer.text.splitlines()) == 1 + 101_000 > kg.settings.max_rows
 
 
-def test_who_hangs_up_stops_the_operation(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_hangs_up_stops_the_operation(
+    client: httpx.Client, kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kg, "policies", None)  # of other commands
     stopped = threading.Event()
 
     def endless(kg: KnowledgeGraph) -> dict[str, Any]:
@@ -148,7 +154,8 @@ def test_who_hangs_up_stops_the_operation(client: httpx.Client, monkeypatch: pyt
         finally:
             stopped.set()
 
-    monkeypatch.setattr(registry, "COMMANDS", (Command(endless),))
+    for module in (registry, commands):
+        monkeypatch.setattr(module, "COMMANDS", (Command(endless),))
     with client.stream("POST", "/tools/endless") as answer:
         said = answer.iter_lines()  # a variable: the connection of an iterator that is dropped is closed
         assert json.loads(next(said)) == {"progress": [1, None, "turning"]}

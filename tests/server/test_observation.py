@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from kg.access import policy_files
 from kg.access.actors import EVERYONE, SCOPES, Actor
-from kg.access.audit import AuditLog, Decision, read_entries, record_decision, verify
+from kg.access.audit import AuditLog, read_entries, verify
 from kg.access.limits import find_limits
 from kg.data_directory import DataDirectory
 from kg.knowledge_graph import KnowledgeGraph
@@ -22,7 +22,6 @@ from kg.server import authentication, monitoring
 from kg.server.app import create_app
 from kg.server.fair_limiter import name_client
 from kg.settings import SenderLimits, Settings
-from kg.tools import calls
 from tests.accounts import SentBy
 
 ANN = Actor("ann", frozenset(SCOPES), frozenset({"press"}))
@@ -96,18 +95,9 @@ def test_a_streamed_call_is_one_entry_with_its_outcome(client: TestClient, direc
     ]
 
 
-def test_the_decision_of_the_policies_is_in_the_entry(
-    client: TestClient, directory: DataDirectory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check = calls.Tool.check
-
-    def decide(tool: Any, *given: Any) -> Any:
-        record_decision(Decision(True, ("press-may-search",)))
-        return check(tool, *given)
-
-    monkeypatch.setattr(calls.Tool, "check", decide)
+def test_the_decision_of_the_policies_is_in_the_entry(client: TestClient, directory: DataDirectory) -> None:
     client.post("/mcp/all", json=call("search", {"query": "solar"}), headers=MCP)
-    assert entries(directory)[0]["decision"] == {"allowed": True, "policies": ["press-may-search"]}
+    assert entries(directory)[0]["decision"] == {"allowed": True, "policies": ["default-tools"]}
 
 
 def test_the_log_line_of_a_call_names_its_sender(client: TestClient, caplog: pytest.LogCaptureFixture) -> None:

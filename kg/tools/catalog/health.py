@@ -148,6 +148,8 @@ def find_problems(kg: KnowledgeGraph, index: IndexStatus, check: DatasetCheck | 
     if kg.unindexed.is_set():
         problems.append("The search index lacks recent changes. It is updated as soon as it answers.")
     problems += kg.ingestion.find_problems()
+    if kg.policies is not None and (invalid := kg.policies.problem) is not None:
+        problems.append(f"The changed policies do not count, those of before do: {invalid}")
     if kg.backup_state is not None and (failed := kg.backup_state().describe_problem()) is not None:
         problems.append(failed)
     if kg.replica_state is not None and (failed := kg.replica_state().describe_problem()) is not None:
