@@ -14,7 +14,7 @@ from typing import Final
 
 from starlette.applications import Starlette
 
-from kg.access.actors import ADMIN, READ, WRITE, Actor
+from kg.access.actors import ADMIN, READ, SPARQL, WRITE, Actor
 from kg.queries.federation import Federation
 from kg.queries.pool import QueryPool
 from kg.queries.text_check import find_clauses
@@ -24,7 +24,7 @@ from kg.settings import Settings
 from kg.sparql.service import replace_clauses
 from tests.conformance.plain_store import PlainStore
 
-EVERYONE: Final = Actor("everyone", frozenset({READ, WRITE, ADMIN}))
+EVERYONE: Final = Actor("everyone", frozenset({READ, SPARQL, WRITE, ADMIN}))
 
 
 def create_plain_app(store: PlainStore, settings: Settings) -> Starlette:

@@ -61,7 +61,7 @@ def test_the_graphs_of_a_dataset_are_seen_with_it(joined: KnowledgeGraph, tmp_pa
     assert f"{BASE}graph/prov" not in found.graphs
     families = {name_family(graph) for graph in found.graphs}
     assert families <= {"graph/src/", "graph/ext/", "graph/der/", "graph/gen/", "graph/ref/"}
-    none = find_audience(joined, see(tmp_path / "none", 'resource is Dataset && resource.loader == "zoning"'), PART)
+    none = find_audience(joined, see(tmp_path / "none", 'resource is Dataset && resource.loader == "nothing"'), PART)
     assert none is not None
     assert none.graphs == frozenset()
 
