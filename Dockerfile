@@ -25,10 +25,13 @@ LABEL org.opencontainers.image.title="Quadcite" \
 RUN if command -v apt-get > /dev/null; then \
       apt-get update -qq && apt-get install -y -qq --no-install-recommends libjemalloc2 && rm -rf /var/lib/apt/lists/*; \
     fi
-RUN useradd --system --uid 10001 --home-dir /data --create-home quadcite
+# A volume that is mounted on /backups takes the owner of the folder.
+RUN groupadd --system --gid 10001 quadcite \
+ && useradd --system --uid 10001 --gid quadcite --home-dir /data --create-home quadcite \
+ && install --directory --owner quadcite --group quadcite /backups
 COPY --from=build /opt/quadcite /opt/quadcite
 # All addresses of the container: the server refuses that until there are accounts (`kg token new NAME`). The root file
-# system can be read-only: the server writes /data and /tmp.
+# system can be read-only: the server writes /data and /tmp, and backups to /backups if a setting names it.
 ENV PATH=/opt/quadcite/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     QUADCITE_MODELS_DIR=/opt/quadcite/models \
@@ -36,7 +39,7 @@ ENV PATH=/opt/quadcite/bin:$PATH \
     QUADCITE_ANSWERS_DIR=/data/answers \
     QUADCITE_HOST=0.0.0.0 \
     QUADCITE_PORT=8000
-USER 10001
+USER 10001:10001
 WORKDIR /data
 VOLUME /data
 EXPOSE 8000

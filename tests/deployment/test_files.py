@@ -138,7 +138,7 @@ def test_the_parts_of_kubernetes_fit_together() -> None:
 
 def test_the_pod_has_no_rights_that_it_does_not_need() -> None:
     pod, container = OF_KIND["StatefulSet"]["spec"]["template"]["spec"], container_of(OF_KIND["StatefulSet"])
-    (user,) = re.findall(r"^USER (\d+)$", FILES["Dockerfile"], re.MULTILINE)
+    (user,) = re.findall(r"^USER (\d+):\d+$", FILES["Dockerfile"], re.MULTILINE)
     assert pod["securityContext"]["runAsUser"] == int(user) != 0
     assert pod["securityContext"]["runAsNonRoot"] is True
     assert pod["automountServiceAccountToken"] is False

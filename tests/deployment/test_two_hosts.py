@@ -17,6 +17,7 @@ import pytest
 from fastmcp import Client
 from fastmcp.exceptions import MCPError
 
+from kg.integrity.backups import list_backups
 from kg.search.registry import MINILM
 from tests.deployment.two_hosts import CLIENT, SERVER, Hosts, stop, two_hosts, write_certificates
 from tests.waiting import until
@@ -152,3 +153,51 @@ def test_the_server_serves_tls_by_its_files(hosts: Hosts, tmp_path: Path) -> Non
             hosts.on_client(lambda: httpx.get(url, headers=headers, trust_env=False))
     finally:
         stop(server)
+
+
+def test_a_replica_on_another_host_follows_its_primary(hosts: Hosts, tmp_path: Path) -> None:
+    primary, copy = tmp_path / "primary", tmp_path / "replica"
+    primary.mkdir()
+    copy.mkdir()
+    backups = {"QUADCITE_BACKUP_TO": str(tmp_path / "backups"), "QUADCITE_BACKUP_EVERY": "1s"}
+    at_primary = environment(primary, QUADCITE_HOST=SERVER, QUADCITE_PORT="8010", **backups)
+    at_copy = environment(copy, QUADCITE_HOST=CLIENT, QUADCITE_PORT="8011", QUADCITE_REPLICA_EVERY="1s")
+    tokens = {}
+    for name, given, scopes in (("primary", at_primary, "read,write,admin"), ("replica", at_copy, "read,sparql")):
+        words = [KG, "token", "new", "tests", "--scopes", scopes, "--json"]
+        made = subprocess.run(words, env=given, capture_output=True, check=True)
+        tokens[name] = {"Authorization": f"Bearer {json.loads(made.stdout)['token']}"}
+    at_copy["QUADCITE_REPLICA_TOKEN"] = tokens["primary"]["Authorization"].removeprefix("Bearer ")
+    graph = "https://w3id.org/quadcite/graph/user/replicated"
+
+    def is_there() -> bool:
+        asked = {"params": {"query": f"ASK {{ GRAPH <{graph}> {{ ?s ?p ?o }} }}"}, "headers": tokens["replica"]}
+        try:
+            answer = hosts.on_server(
+                lambda: httpx.get(f"http://{CLIENT}:8011/sparql", trust_env=False, timeout=30, **asked)  # type: ignore[arg-type]
+            )
+        except httpx.TransportError:
+            assert following.poll() is None, (copy / "log").read_text()
+            return False
+        return answer.status_code == 200 and answer.json()["boolean"] is True
+
+    serving = hosts.start([KG, "serve"], primary / "log", at_primary)
+    try:
+        until(lambda: "Serving MCP" in (primary / "log").read_text() or serving.poll() is not None)
+        url = f"http://{SERVER}:8010/graphs?graph={graph}"
+        headers = {**tokens["primary"], "Content-Type": "text/turtle"}
+        written = hosts.on_client(
+            lambda: httpx.put(url, content=b"<urn:a> <urn:b> 1 .", headers=headers, trust_env=False)
+        )
+        assert written.status_code == 201, written.text
+        until(lambda: (tmp_path / "backups").exists() and list_backups(tmp_path / "backups")["points"])
+        command = [KG, "replica", "--of", f"http://{SERVER}:8010"]
+        following = hosts.start(command, copy / "log", at_copy, hosts.client)
+        try:
+            until(is_there)
+            refused = hosts.on_server(lambda: httpx.get(f"http://{CLIENT}:8011/tools", trust_env=False))
+            assert refused.status_code == 401
+        finally:
+            stop(following)
+    finally:
+        stop(serving)

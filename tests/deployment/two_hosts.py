@@ -39,12 +39,12 @@ class Hosts:
     client: str
 
     def start(
-        self, command: Sequence[str | Path], log: Path, environment: Mapping[str, str]
+        self, command: Sequence[str | Path], log: Path, environment: Mapping[str, str], host: str | None = None
     ) -> subprocess.Popen[bytes]:
-        """Start a process on the server."""
+        """Start a process on the server, or on another `host`."""
         with log.open("ab") as output:
             return subprocess.Popen(
-                ["/usr/bin/env", "ip", "netns", "exec", self.server, *command],
+                ["/usr/bin/env", "ip", "netns", "exec", host or self.server, *command],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=dict(environment),
             )  # fmt: skip
 
