@@ -155,6 +155,7 @@ def test_the_server_serves_tls_by_its_files(hosts: Hosts, tmp_path: Path) -> Non
         stop(server)
 
 
+@pytest.mark.exhaustive
 def test_a_replica_on_another_host_follows_its_primary(hosts: Hosts, tmp_path: Path) -> None:
     primary, copy = tmp_path / "primary", tmp_path / "replica"
     primary.mkdir()

@@ -126,13 +126,14 @@ def named(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a process, and wait for it."""
+    """End a process, and wait for it. Each of them ends well on SIGTERM."""
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(30)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    assert process.returncode == 0
 
 
 def write_certificates(folder: Path) -> tuple[Path, Path, Path]:
