@@ -131,7 +131,7 @@ NOTHING: Final = Relevance(0.0, refused=True)
 
 CALIBRATIONS: Final = {
     "sentence-transformers/all-MiniLM-L6-v2/int8": Calibration(
-        same=Coverage(near=25.3, words=6.7, units=-0.89, constant=-12.56, floor=0.12),
+        same=Coverage(near=30.6, words=5.3, units=-1.95, constant=-12.0, floor=0.12),
         other=None,
         cut=0.3,
         answering=Answering(cosine=2.9, words=7.3, lead=10.8, constant=-7.3),
@@ -154,7 +154,7 @@ def estimate_relevance(candidates: Sequence[Candidate], ranking: Ranking) -> Rel
         return Relevance(reason=f"{ranking.pending:,} texts have no embedding yet.")
     units = MANY if ranking.units is None else ranking.units
     scored = drop_unscored(candidates)
-    found = [(coverage, coverage.estimate(group, units)) for coverage, group in _group(scored, ranking)]
+    found = [(coverage, coverage.estimate(group, units)) for coverage, group in group_candidates(scored, ranking)]
     if ranking.model not in CALIBRATIONS:
         return Relevance(reason=f"The scores of the embedding model {ranking.model} are not calibrated.")
     covers = min(SURE, max((probability for _, probability in found), default=0.0))
@@ -182,7 +182,9 @@ def drop_unscored(candidates: Iterable[Candidate]) -> list[Candidate]:
     return [each for each in candidates if each.bm25 > 0 or each.cosine is not None]
 
 
-def _group(candidates: Sequence[Candidate], ranking: Ranking) -> Iterable[tuple[Coverage, Sequence[Candidate]]]:
+def group_candidates(
+    candidates: Sequence[Candidate], ranking: Ranking
+) -> Iterable[tuple[Coverage, Sequence[Candidate]]]:
     """Group candidates by the coefficients that apply to them."""
     groups: dict[Coverage, list[Candidate]] = {}
     for each in candidates:

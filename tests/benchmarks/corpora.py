@@ -31,6 +31,8 @@ DATA: Final = Path(os.environ.get("QUADCITE_SHARED", Path(__file__).parents[3] /
 _RETRIEVAL: Final = DATA / "retrieval"
 LANGUAGES: Final = ("en", "es", "de", "ru", "zh")
 MOST_ENGLISH: Final = 12_000
+_FORM: Final = b"2"
+"""Another value where units are built in another way, so that an index of earlier ones is replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Corpus:
             held = index.state()
             index.replace({graph: new for graph, new in graphs.items() if held.get(graph) != new.content_sha256})
             index.remove(held.keys() - graphs.keys())
+            index.note_missing(0)  # an index of an earlier format was begun again
             print(
                 f"{self.name}: {index.status().pending_vectors:,} vectors to add for {index.status().units:,} passages"
             )
@@ -113,7 +116,7 @@ def _load_languages(obliqa: Path, xquad: Path) -> Mapping[str, GraphUnits]:
             for each in _read_xquad(xquad, language)
         ]
     return {
-        graph: GraphUnits(f"{len(units)}", [replace(unit, graph=graph) for unit in units])
+        graph: GraphUnits(f"{len(units)} {_FORM!r}", [replace(unit, graph=graph) for unit in units])
         for graph, units in graphs.items()
     }
 
@@ -137,8 +140,10 @@ def _load_regulations(folder: Path) -> Mapping[str, GraphUnits]:
         for passage in json.loads(path.read_text("utf-8")):
             iri = _regulation_iri(passage["DocumentID"], passage["PassageID"])
             if passage["Passage"].strip() and iri not in units:
-                units[iri] = IndexedUnit(iri, graph, f"urn:obliqa:{passage['DocumentID']}", passage["Passage"])
-        graphs[graph] = GraphUnits(sha256(path.read_bytes()), list(units.values()))
+                units[iri] = IndexedUnit(
+                    iri, graph, f"urn:obliqa:{passage['DocumentID']}", passage["Passage"], language="en"
+                )
+        graphs[graph] = GraphUnits(sha256(path.read_bytes() + _FORM), list(units.values()))
     return graphs
 
 
@@ -159,10 +164,10 @@ def _regulation_iri(document: int, passage: str) -> str:
 def _load_sentences(folder: Path) -> Mapping[str, GraphUnits]:
     path, graph = folder / "sentences.jsonl", "urn:climate-fever:graph"
     units = [
-        IndexedUnit(f"urn:climate-fever:{each['id']}", graph, "urn:climate-fever", each["text"])
+        IndexedUnit(f"urn:climate-fever:{each['id']}", graph, "urn:climate-fever", each["text"], language="en")
         for each in map(json.loads, path.read_text("utf-8").splitlines())
     ]
-    return {graph: GraphUnits(sha256(path.read_bytes()), units)}
+    return {graph: GraphUnits(sha256(path.read_bytes() + _FORM), units)}
 
 
 def _load_claims(folder: Path) -> Sequence[Question]:

@@ -2,7 +2,7 @@
 
 Three unlike collections are asked their own questions, one to three keywords of an answer, the questions of others, and
 nonsense; each also in random parts of the collection, since the number of texts counts. Of XQuAD, whose articles are
-about everything, a question is also put to the half without its article. The coefficients are fitted to every second
+about everything, a question is also put to all other articles than its own. The coefficients are fitted to every second
 question; the others are the check, and so are the chapters of this project and the zoning code of a village, which were
 never used for fitting. XQuAD is asked in five languages: in the language of the texts, in English about texts in
 another one, and back.
@@ -31,7 +31,14 @@ from rich.progress import track
 
 from kg.search.index_client import EdgeIndex
 from kg.search.protocol import Candidate, GraphUnits, IndexedUnit, Ranking
-from kg.search.relevance import Coverage, drop_unrelated, estimate_answers, estimate_relevance, measure_nearness
+from kg.search.relevance import (
+    Coverage,
+    drop_unrelated,
+    estimate_answers,
+    estimate_relevance,
+    group_candidates,
+    measure_nearness,
+)
 from kg.vocabulary import sha256
 from kg.words import STOP_WORDS
 from tests.benchmarks.comparison import Comparison
@@ -53,6 +60,7 @@ HELD_OUT: Final = ("chapters", "village")
 _KEYWORDS: Final = 3
 _BINS: Final = 10
 _POSITIVE: Final = ("own", "keywords")
+FLOOR: Final = 0.12
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +188,8 @@ def _observe(texts: Texts, collections: Sequence[Texts]) -> Iterator[Observation
             yield Observation(name, kind, number, question.text, ranking, question.relevant)
             if "xquad" in texts.name and kind == "own":
                 [relevant] = question.relevant
-                half = [each.iri for each in texts.units if _is_odd(each.iri) != _is_odd(relevant)]
-                ranking = index.rank(question.text, units=half, limit=POOL)
+                others = [each.iri for each in texts.units if _get_article(each.iri) != _get_article(relevant)]
+                ranking = index.rank(question.text, units=others, limit=POOL)
                 yield Observation(name, "article out", number, question.text, ranking)
             elif kind != "nonsense" and number % 2 and texts.name not in HELD_OUT:
                 some = {
@@ -218,9 +226,9 @@ def _list_queries(texts: Texts, collections: Sequence[Texts]) -> Iterator[tuple[
         yield "nonsense", question, number
 
 
-def _is_odd(iri: str) -> bool:
-    """Whether the article of a paragraph of XQuAD has an odd number."""
-    return int(iri.rpartition(":")[2].partition("-")[0]) % 2 == 1
+def _get_article(iri: str) -> str:
+    """Get the number of the article of a paragraph of XQuAD."""
+    return iri.rpartition(":")[2].partition("-")[0]
 
 
 def _group(observed: Iterable[Observation]) -> Mapping[str, list[Observation]]:
@@ -240,10 +248,12 @@ def _is_english(name: str) -> bool:
 
 def fit(observed: Sequence[Observation]) -> Coverage:
     """Fit the coefficients by logistic regression, each collection, kind and part with the same weight."""
+    measured = [(each, row) for each in observed if (row := _measure(each)) is not None]
+    observed = [each for each, _ in measured]
     counts = Counter((each.texts, each.kind, each.is_part) for each in observed)
     weights = np.array([1 / counts[each.texts, each.kind, each.is_part] for each in observed])
     weights *= len(observed) / weights.sum()
-    rows = np.array([_measure(each) for each in observed])
+    rows = np.array([row for _, row in measured])
     treated = np.array([float(each.is_treated) for each in observed])
     found = np.zeros(rows.shape[1])
     for _ in range(50):
@@ -251,13 +261,15 @@ def fit(observed: Sequence[Observation]) -> Coverage:
         curvature = (rows * (weights * predicted * (1 - predicted))[:, None]).T @ rows + 1e-6 * np.eye(len(found))
         found -= np.linalg.solve(curvature, rows.T @ (weights * (predicted - treated)))
     near, words, units, constant = (round(float(each), 2) for each in found)
-    return Coverage(near, words, units, constant, 0.12)
+    return Coverage(near, words, units, constant, FLOOR)
 
 
-def _measure(observed: Observation) -> tuple[float, float, float, float]:
-    candidates, units = observed.ranking.candidates, observed.ranking.units or 1
-    near = max(map(measure_nearness, candidates), default=0.0)
-    return near, max((each.words for each in candidates), default=0.0), math.log10(units), 1.0
+def _measure(observed: Observation) -> tuple[float, float, float, float] | None:
+    """Measure what coefficients are of; None if no unit is compared, as with a query in no language."""
+    for _, group in group_candidates(observed.ranking.candidates, observed.ranking):
+        near, words = max(map(measure_nearness, group)), max(each.words for each in group)
+        return near, words, math.log10(observed.ranking.units or 1), 1.0
+    return None
 
 
 def _check(name: str, observed: Sequence[Observation]) -> Iterator[Comparison]:
