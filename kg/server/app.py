@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import socket
-import ssl
 import threading
 import time
 from collections import Counter
@@ -31,7 +30,7 @@ from kg import __version__, interruption
 from kg.access.audit import OK, Entry
 from kg.access.tokens import Tokens
 from kg.data_directory import DataDirectory
-from kg.errors import AuditUnavailableError, InvalidInputError, QuadciteError, StoreError
+from kg.errors import AuditUnavailableError, QuadciteError, StoreError
 from kg.files import is_unwritable
 from kg.integrity.backup_folder import require_outside
 from kg.integrity.backup_schedule import BackupSchedule
@@ -65,7 +64,16 @@ from kg.server.authorization import Authorization
 from kg.server.connection_limits import LimitedProtocol
 from kg.server.endpoint import Endpoint
 from kg.server.fair_limiter import compute_call_s
-from kg.server.http_server import GRACE_S, Server, address_of, build_logging, check_bind, listen, signals_that_return
+from kg.server.http_server import (
+    GRACE_S,
+    Server,
+    address_of,
+    build_logging,
+    check_bind,
+    listen,
+    load_certificate,
+    signals_that_return,
+)
 from kg.server.identity_providers import add_provider
 from kg.server.mcp import CancelOnDisconnect, ToolThreads, build_mcp
 from kg.server.observation import Observation, RateLimit
@@ -445,20 +453,8 @@ def _tls_options(settings: Settings) -> dict[str, Any]:
     """Build the options of uvicorn for the certificate. Raises InvalidInputError for an unusable one."""
     if settings.tls_cert is None or settings.tls_key is None:
         return {}
-    try:
-        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(
-            settings.tls_cert, settings.tls_key, password=_refuse_passphrase
-        )
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(
-            f"Cannot use the certificate {settings.tls_cert} with the key {settings.tls_key}: {error}. Both are PEM "
-            "files, the certificate comes first in its file, and the key is its own and has no passphrase."
-        ) from None
+    load_certificate(settings.tls_cert, settings.tls_key)
     return {"ssl_certfile": settings.tls_cert, "ssl_keyfile": settings.tls_key}
-
-
-def _refuse_passphrase() -> str:
-    raise ValueError("the key has a passphrase")
 
 
 @contextlib.contextmanager

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
+import os
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -18,8 +21,12 @@ from kg.remote.http import is_loopback
 from kg.server.call_log import JsonFormatter
 from kg.settings import Settings
 
+log = logging.getLogger(__name__)
+
 GRACE_S: Final = 5
 """Seconds for requests in progress to finish when the server stops."""
+RENEW_S: Final = 60.0
+"""Seconds between two looks at the files of the certificate."""
 QUERIES_GRACE_S: Final = 2
 """Seconds after which running queries are stopped, so that their clients receive an error before the disconnect."""
 
@@ -91,13 +98,38 @@ class Server(uvicorn.Server):
         stop_queries: Sequence[Callable[[], None]],
     ) -> None:
         super().__init__(config)
+        self._certificate: tuple[int, ...] = ()
         self._address, self._on_ready, self._stop_queries = address, on_ready, stop_queries
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then call `on_ready`."""
         await super().startup(sockets)
+        if self.config.ssl is not None:
+            self._certificate = self._get_times()
+            asyncio.get_running_loop().call_later(RENEW_S, self._renew)
         if self.started and self._on_ready is not None:
             self._on_ready(self._address)
+
+    def _renew(self) -> None:
+        """Use a certificate that has been renewed for new connections; keep the one of before if it cannot be read."""
+        times = self._get_times()
+        if times != self._certificate:
+            try:
+                load_certificate(self.config.ssl_certfile, self.config.ssl_keyfile)  # both files, before either counts
+                assert self.config.ssl is not None  # noqa: S101 -- it is called only then
+                self.config.ssl.load_cert_chain(str(self.config.ssl_certfile), self.config.ssl_keyfile)
+            except InvalidInputError as error:
+                log.error("%s The certificate of before stays in use.", error)
+            else:
+                self._certificate = times
+                log.info("The certificate in %s is in use for new connections.", self.config.ssl_certfile)
+        asyncio.get_running_loop().call_later(RENEW_S, self._renew)
+
+    def _get_times(self) -> tuple[int, ...]:
+        files = (self.config.ssl_certfile, self.config.ssl_keyfile)
+        with contextlib.suppress(OSError):
+            return tuple(os.stat(file).st_mtime_ns for file in files if file is not None)
+        return ()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Wait for requests in progress, and stop queries that take too long."""
@@ -108,6 +140,21 @@ class Server(uvicorn.Server):
         finally:
             for timer in timers:
                 timer.cancel()
+
+
+def load_certificate(certificate: str | os.PathLike[str] | None, key: str | os.PathLike[str] | None) -> None:
+    """Raise InvalidInputError unless a server can use the certificate with the key."""
+
+    def refuse() -> str:
+        raise ValueError("the key has a passphrase")
+
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(str(certificate), key, password=refuse)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"Cannot use the certificate {certificate} with the key {key}: {error}. Both are PEM files, the "
+            "certificate comes first in its file, and the key is its own and has no passphrase."
+        ) from None
 
 
 def build_logging(settings: Settings) -> dict[str, Any]:
