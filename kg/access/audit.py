@@ -51,6 +51,8 @@ _START: Final = "0" * 64
 """The `previous` of the first entry."""
 _END: Final = re.compile(rb',"sha256":"([0-9a-f]{64})"\}\n?\Z')
 _TAIL: Final = 1 << 20
+_LOCK_S: Final = 0.1
+"""Maximum seconds that an entry waits for another process that writes."""
 _WARN_S: Final = 60.0
 _PEERS: Final = 1_000
 _FAILURES_A_MINUTE: Final = 10
@@ -227,7 +229,15 @@ class AuditLog:
         if self._folder_file < 0:
             self._folder.mkdir(mode=0o700, exist_ok=True)
             self._folder_file = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        fcntl.flock(self._folder_file, fcntl.LOCK_EX)
+        end = time.monotonic() + _LOCK_S
+        while True:
+            try:
+                fcntl.flock(self._folder_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:  # another process writes; it may be stopped
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(0.001)
         try:
             yield
         finally:

@@ -34,7 +34,9 @@ SHOWN_ELEMENTS: Final = 10
 _SECRET: Final = re.compile(r"token|password|passwd|secret|api_?key|authorization|credential", re.IGNORECASE)
 _INLINE: Final = re.compile(
     r"(?i)\b(bearer\s+|(?:token|password|passwd|secret|api[_-]?key)\s*[=:]\s*)\S+|\b(?:sk|ghp|hf)[_-]\w{16,}"
+    r"|(?<![\w-])(?:qc_[\w-]{20,}|eyJ[\w-]{8,}\.[\w-]+\.[\w-]*)"
 )
+"""Secrets in texts: what follows their names, keys of common services, our tokens, JSON Web Tokens."""
 _REQUEST_ID: Final = re.compile(r"[\w.-]{1,64}", re.ASCII)
 CLI: Final = "cli"
 """The transport of a command in its own process, which has no log of calls."""

@@ -27,6 +27,8 @@ from kg.settings import Settings
 
 _UNAUDITED: Final = ("/static/", "/health", "/metrics", "/admin/state", "/docs", "/favicon.ico")
 """Paths of which refused and failed requests alone are recorded: they read no data of the graph; programs poll them."""
+_OAUTH: Final = frozenset({"code", "code_verifier", "state"})
+"""Parameters of OAuth that are secret. `state` alone may be that of a place."""
 _REFUSED: Final = frozenset({401, 403, 429})
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"})
 
@@ -109,7 +111,8 @@ class Observation:
             entry.action = f"{scope['method']} {scope['path'][:200] if route is None else route.path}"
         if entry.arguments is None:
             given = dict(QueryParams(scope["query_string"])) | scope.get("path_params", {})
-            entry.arguments = redact(given)
+            hidden = _OAUTH if not _OAUTH.isdisjoint(given.keys() - {"state"}) else ()
+            entry.arguments = redact({name: "[redacted]" if name in hidden else each for name, each in given.items()})
         if response is not None:
             found = next((value for name, value in response["headers"] if name == b"quadcite-snapshot"), b"")
             entry.snapshot = int(found) if found.isdigit() else entry.snapshot

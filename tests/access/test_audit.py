@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import threading
@@ -176,6 +177,20 @@ def test_without_room_requests_go_on_unless_the_log_is_required(
     said = [(entry["action"], (entry["arguments"] or {}).get("entries")) for entry in read_entries(directory)]
     assert said == [(audit.LOST, 1), (audit.LOST, 3), ("c", None)]
     assert (strict.problem, log.problem) == (None, None)
+
+
+def test_a_process_that_keeps_the_lock_delays_no_request(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path)
+    with AuditLog(directory) as log:
+        log.record(Entry("a"))
+        folder = os.open(directory.audit, os.O_RDONLY)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        log.record(Entry("b"))
+        assert log.problem
+        os.close(folder)
+        log.record(Entry("c"))
+    assert [entry["action"] for entry in read_entries(directory)] == ["a", audit.LOST, "c"]
+    assert verify(directory).problems == []
 
 
 def test_failures_of_one_peer_do_not_fill_the_log() -> None:

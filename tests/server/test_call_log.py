@@ -86,6 +86,8 @@ def test_every_end_of_a_call_is_logged(caplog, error, outcome, level):
         ([{"term": "a"}], "definitions", "[1 entries]"),
         ("/srv/data/speeches.csv", "file_path", "speeches.csv"),
         ("find Bearer abcdef and password=hunter2", "query", "find Bearer [redacted] and password=[redacted]"),
+        ("use qc_" + "a-B" * 14 + " now", "query", "use [redacted] now"),
+        ("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2ln", "query", "[redacted]"),
         ({"filters": {"token": "t", "iso3": ["BRA"]}}, "", {"filters": {"token": "[redacted]", "iso3": ["BRA"]}}),
         (list(range(12)), "ids", [*range(10), "[2 more]"]),
         ("\ud800", "query", "?"),

@@ -62,7 +62,8 @@ def test_each_request_is_one_entry_with_sender_action_and_outcome(client: TestCl
     client.get("/sparql", params={"query": "ASK {}"})
     client.post("/sparql", data={"query": "SELECT nonsense"})
     client.post("/tools/store_status", json={})
-    client.get("/nowhere", params={"token": "hunter2"})
+    client.get("/nowhere", params={"token": "hunter2", "state": "UT"})
+    client.get("/auth/callback", params={"code": "hunter2", "state": "hunter2"})
     client.get("/health/live")
     client.get("/metrics")
     read = entries(directory)
@@ -74,6 +75,7 @@ def test_each_request_is_one_entry_with_sender_action_and_outcome(client: TestCl
         ("sparql query", "ok"),
         ("sparql query", "query_syntax"),
         ("GET /nowhere", "not_found"),
+        ("GET /auth/callback", "not_found"),
     ]
     assert {(entry["who"], tuple(entry["groups"]), entry["peer"]) for entry in read} == {
         ("ann", ("press",), "testclient")
@@ -81,6 +83,7 @@ def test_each_request_is_one_entry_with_sender_action_and_outcome(client: TestCl
     assert (read[0]["request_id"], read[0]["arguments"]) == ("abc-1", {"query": "solar", "limit": 2})
     assert read[0]["snapshot"] == read[4]["snapshot"] >= 1
     assert read[4]["arguments"] == {"query": ["ASK {}"]}
+    assert read[6]["arguments"]["state"] == "UT"
     assert b"hunter2" not in next((directory.audit).glob("*.jsonl")).read_bytes()
     assert verify(directory).problems == []
 
