@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +22,8 @@ from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
 from kg.settings import Settings
 from tests.search.conftest import WordIndex
+from tests.search.test_index_client import kill
+from tests.search.word_embedder import WordEmbedder
 from tests.waiting import until
 
 FIRST, SECOND = "words/32/en", "words/24/de-fr"
@@ -148,6 +151,34 @@ def test_texts_are_compared_in_the_language_that_their_tag_is_a_form_of(tmp_path
     found = index.rank("avgift på vindkraft i fylket", limit=9)
     assert ({each.space for each in found.candidates}, found.uncompared) == ({"dense"}, {})
     assert found.candidates[0].iri == "urn:nb"
+    index.close()
+
+
+@pytest.mark.long
+def test_a_kill_while_the_second_model_embeds_loses_at_most_a_batch(tmp_path: Path) -> None:
+    english, german = ([f"{word} {number}" for number in range(1_500)] for word in ("levy", "Abgabe"))
+    index = open_index(tmp_path, f"{FIRST},{SECOND}")
+    made = [IndexedUnit(f"urn:en:{each}", "urn:g", "urn:d", each, language="en") for each in english]
+    made += [IndexedUnit(f"urn:de:{each}", "urn:g", "urn:d", each, language="de") for each in german]
+    index.replace({"urn:g": GraphUnits("1", made)})
+    journal = tmp_path / "models" / "journal"
+    by_first, whole = len(english), 2 * len(english) + len(german)
+
+    def count() -> int:
+        return journal.read_text("utf-8").count("\n") if journal.exists() else 0
+
+    until(lambda: count() > by_first + 100)
+    kill(index)
+    killed = count()
+    assert killed < whole
+    index.wait()
+    assert index.status().pending_vectors == 0
+    computed = Counter(journal.read_text("utf-8").splitlines())
+    assert len(computed) == by_first + len(german)
+    assert whole <= computed.total() <= whole + WordEmbedder.at_once
+    assert min(computed[repr(each)] for each in english) == 2
+    found = index.rank("die Abgabe", limit=4_000, mode="dense")
+    assert (len(found.candidates), found.pending) == (len(made), 0)
     index.close()
 
 
