@@ -11,7 +11,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, Final
@@ -131,7 +131,7 @@ def redact(value: Any, name: str = "") -> Any:
     """Shorten arguments for a log, without secrets and without texts that the caller sent."""
     if _SECRET.search(name) and name != "max_tokens":
         return "[redacted]"
-    if name in TEXTS_TO_STORE and value is not None:
+    if name in TEXTS_TO_STORE and isinstance(value, Sized):  # a text, or a value of a wrong type
         return f"[{len(value):,} {'characters' if isinstance(value, str) else 'entries'}]"
     if isinstance(value, str):
         text = _INLINE.sub(lambda match: f"{match[1] or ''}[redacted]", value.encode(errors="replace").decode())
