@@ -1,7 +1,7 @@
 """Authorization: one layer of the application asks the policies about each HTTP request, by its path and method.
 
 It is the innermost layer, behind authentication. Calls of tools and SPARQL are decided where their arguments are known
-(`PATHS` has None). A sender who may read a part of the data gets only what answers about that part
+(`DECIDED_LATER`). A sender who may read a part of the data gets only what answers about that part
 (`kg.tools.audiences`): every path that is not listed as such is refused.
 """
 
@@ -17,18 +17,17 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from kg.errors import ForbiddenError, QuadciteError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.tools.decisions import require_endpoint
+from kg.tools.mounts import MOUNTS
 
 READING: Final = ("GET", "HEAD")
 
-PATHS: Final[tuple[tuple[str, str | None, str | None], ...]] = (
-    ("/mcp/", None, None),
-    ("/tools/", None, None),
+DECIDED_LATER: Final = frozenset({"/sparql", "/tools", "/logout", *MOUNTS})
+"""Paths whose requests are decided by their arguments, with ``/tools/NAME``."""
+
+PATHS: Final[tuple[tuple[str, str, str], ...]] = (
     ("/sparql/check/", "sparql.check", "sparql.check"),
     ("/sparql/queries/", "sparql.list", "sparql.cancel"),
-    ("/sparql/terms/", "pages.sparql", "pages.sparql"),
-    ("/sparql/labels/", "pages.sparql", "pages.sparql"),
-    ("/sparql/why/", "pages.sparql", "pages.sparql"),
-    ("/sparql/", None, None),
+    ("/sparql/", "pages.sparql", "pages.sparql"),
     ("/graphs/", "graphs.read", "graphs.write"),
     ("/shacl/", "shacl.validate", "shacl.validate"),
     ("/admin/query/", "admin.query", "admin.query"),
@@ -39,7 +38,6 @@ PATHS: Final[tuple[tuple[str, str | None, str | None], ...]] = (
     ("/health/", "health.read", "health.read"),
     ("/v1/", "connectors.list", "connectors.list"),
     ("/search/", "pages.search", "pages.search"),
-    ("/logout/", None, None),
     ("/", "pages.read", "pages.read"),
 )
 """The actions of requests that read, and of others, by the beginning of the path. The first one counts."""
@@ -78,5 +76,7 @@ class Authorization:
 
 def find_action(path: str, method: str) -> str | None:
     """Find the action of a request; None if its arguments decide which one it is."""
+    if path in DECIDED_LATER or (path.startswith("/tools/") and "/" not in path.removeprefix("/tools/")):
+        return None
     _, reading, other = next(each for each in PATHS if f"{path}/".startswith(each[0]))
     return reading if method in READING else other

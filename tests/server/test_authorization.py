@@ -149,7 +149,7 @@ def test_a_path_requires_its_scope(client: TestClient, method: str, path: str, s
 
 
 def test_each_path_has_an_action(client: TestClient) -> None:
-    named = {action for _, *actions in PATHS for action in actions if action is not None}
+    named = {action for _, *actions in PATHS for action in actions}
     assert named <= set(ENDPOINTS)
     for route in client.app.routes:  # type: ignore[attr-defined]
         assert isinstance(route, Route)
@@ -163,20 +163,37 @@ def test_a_sender_of_a_part_gets_only_what_answers_about_it(client: TestClient) 
         path = route.path.replace("{number}", "1").split("{")[0] + ("x" if "{" in route.path else "")
         if path.startswith(("/mcp", "/tools", "/static", "/login", "/logout", "/health/", "/.well-known")):
             continue
-        for method in ("GET", "POST"):
-            answer = client.request(method, path, headers=by("pat"), json={})
+        for method, accept in (("GET", "*/*"), ("GET", "text/html"), ("POST", "*/*")):
+            answer = client.request(method, path, headers=by("pat", Accept=accept), json={})
+            if accept == "text/html":
+                assert answer.status_code in (403, 406) or path.startswith("/graphs"), (path, answer.text)
+                continue
             is_aware = find_action(path, method) in AWARE
             assert answer.status_code in ((200, 404, 400) if is_aware else (400, 403, 415)), (path, method, answer.text)
             assert "zebrafinch" not in answer.text
-    assert client.get("/", headers=by("pat", **PAGE)).status_code == 403
+    for path in ("/", "/sparql", "/sparql/", "/sparql/x", "/mcp/x", "/tools/a/b", "/search", "/id/x", "//sparql"):
+        answer = client.get(path, params={"query": "SELECT * { ?s ?p ?o }", "run": "1"}, headers=by("pat", **PAGE))
+        assert answer.status_code in (403, 404), (path, answer.text)
+        assert "zebrafinch" not in answer.text
 
 
-def test_each_tool_that_is_not_of_parts_is_refused_to_them(client: TestClient, kg: KnowledgeGraph) -> None:
-    names = [tool["name"] for tool in client.get("/tools", headers=by("root")).json()["tools"]]
-    assert len(names) > 40
-    for name in names:
-        answer = client.post(f"/tools/{name}", json={"query": "ASK {}"}, headers=by("pat"))
-        assert (answer.status_code == 200) == (name == "sparql"), (name, answer.text)
+def test_the_instructions_for_a_sender_of_a_part_name_none_of_the_data(client: TestClient) -> None:
+    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "x", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    discover = {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover"}
+    for method, params, headers in (("initialize", hello, {}), ("server/discover", {"_meta": meta}, discover)):
+        body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        said = {}
+        for who in ("root", "pat", "root"):
+            accepted = by(who, Accept="application/json, text/event-stream", **headers)
+            answer = client.post("/mcp", json=body, headers=accepted).json()
+            said[who] = answer["result"]["instructions"]
+        assert "sparql_examples" in said["root"]
+        assert said["pat"].startswith("You may read a part")
 
 
 FORMS: Final = (

@@ -21,6 +21,7 @@ from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.retrieval.reader import recording
 from kg.retrieval.results import Result, Statement
 from kg.server.authentication import Accounts
+from kg.server.authorization import find_action
 from kg.server.compression import PAGE_LEVEL, Compression
 from kg.server.html import href_of, page
 from kg.server.mcp import CancelOnDisconnect, ToolThreads
@@ -30,7 +31,7 @@ from kg.server.resources import HTML
 from kg.server.sessions import Sessions
 from kg.text import quoted
 from kg.tools.calls import Tool
-from kg.tools.decisions import decide
+from kg.tools.decisions import decide, require_endpoint
 from kg.tools.entities.dereference import names_of, suggestions
 from kg.tools.registry import TOOLS
 
@@ -65,6 +66,8 @@ class Site:
         details for other clients.
         """
         allowed = ", ".join((*methods, "OPTIONS"))
+        # Also where the path of a request is decided elsewhere: the page of /sparql, and what a pattern matches.
+        action = find_action(path, "GET") or "pages.sparql"
 
         async def handle(request: Request) -> Response:
             request.state.parameters = parameters
@@ -73,6 +76,7 @@ class Site:
             if request.method not in methods:
                 return problem_page(request, method_not_allowed(request, allowed))
             try:
+                require_endpoint(self.kg, SENDER.get(), action)
                 return await self.threads.run(partial(answer, request))
             except (HttpError, QuadciteError) as error:
                 return problem_page(request, error)
