@@ -66,7 +66,7 @@ class Site:
         details for other clients.
         """
         allowed = ", ".join((*methods, "OPTIONS"))
-        # Also where the path of a request is decided elsewhere: the page of /sparql, and what a pattern matches.
+        # Also where `Authorization` leaves the decision to others, as for the page of /sparql.
         action = find_action(path, "GET") or "pages.sparql"
 
         async def handle(request: Request) -> Response:
