@@ -131,14 +131,14 @@ NOTHING: Final = Relevance(0.0, refused=True)
 
 CALIBRATIONS: Final = {
     "sentence-transformers/all-MiniLM-L6-v2/int8": Calibration(
-        same=Coverage(near=30.6, words=5.3, units=-1.95, constant=-12.0, floor=0.12),
+        same=Coverage(near=25.6, words=4.7, units=-1.23, constant=-11.2, floor=0.12),
         other=None,
         cut=0.3,
         answering=Answering(cosine=2.9, words=7.3, lead=10.8, constant=-7.3),
     ),
     f"{USE}/6bit": Calibration(
         same=Coverage(near=20.0, words=0.0, units=-0.89, constant=-8.3, floor=0.12),
-        other=Coverage(near=11.3, words=3.5, units=-0.89, constant=-5.0, floor=0.12),
+        other=Coverage(near=11.3, words=3.5, units=-0.89, constant=-5.0, floor=0.08),
         cut=0.3,
     ),
 }
