@@ -56,7 +56,7 @@ class DataDirectory:
     path: Path
 
     store = Entry("store", "the quads, in the files of the engine", "content")
-    index = Entry("index", "the search index, with the vectors", "content", "`kg reindex`", 9)
+    index = Entry("index", "the search index, with the vectors", "content", "`kg reindex`", 10)
     quarantine = Entry("quarantine", "rejected records", "content")
     source_paths = Entry("source-paths.txt", "the paths of loaded files, for the next load", "content")
     format = Entry("format.json", "the version of the data directory", "content", version=1)

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Final, Generic, NotRequired, TypedDict, TypeVar
+from typing import Any, Final, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,10 @@ def get_names(space: str) -> tuple[str, str]:
     """
     return space, f"{space}_rows"
 
+
+Precision = Literal["original", "rescored", "quantized"]
+"""What a search compares: the original vectors, the quantized ones and then the original ones of the best units, or
+the quantized ones alone."""
 
 _MOST_PLACES: Final = 100_000
 """Points whose places are kept, of 8 bytes each."""

@@ -5,6 +5,10 @@ in small updates, and optimized as a copy in a third process.
 
 In an optimized segment words, vectors and payloads are files, which the system caches. Its vectors are quantized to a
 byte a dimension, next to the original ones in half precision, by which the first units of a search are scored.
+
+A segment has a row for each point in each of its vectors, also for the points that lack it. So a vector is created when
+the first point has it, and an optimized segment has its points by language: those that have the same vectors, which a
+search then reads one after the other.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Condition, RLock
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import qdrant_edge as qe
@@ -40,6 +44,7 @@ from kg.search.points import (
     Filter,
     Hits,
     Point,
+    Precision,
     VectorSpace,
     get_names,
     unpack,
@@ -68,6 +73,8 @@ _MIN_GROWING_AT_REST = 8_000
 """The same, while nothing is written."""
 REST_S = 5.0
 """Seconds without an update after which a shard is at rest."""
+_OVERSAMPLING = 1.5
+"""How many times the units that are asked for are found by quantized vectors, to score these by the original ones."""
 _QUANTILE = 0.99
 """Share of the components of vectors between the least and the most byte."""
 _DRAFT = "edge-draft"
@@ -80,8 +87,11 @@ _ROWS = None, qe.MultiVectorConfig(qe.MultiVectorComparator.MaxSim)
 """How the vectors of the names of a space are compared: of several, one for each window, the best one is the score."""
 _HALF = qe.VectorStorageDatatype.Float16
 _PAGE = 1_000
-_ORIGINAL = qe.SearchParams(quantization=qe.QuantizationSearchParams(ignore=True))
-_QUANTIZED = qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=False))
+_PARAMS: Final[Mapping[Precision, qe.SearchParams]] = {
+    "original": qe.SearchParams(quantization=qe.QuantizationSearchParams(ignore=True)),
+    "rescored": qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=True, oversampling=_OVERSAMPLING)),
+    "quantized": qe.SearchParams(quantization=qe.QuantizationSearchParams(rescore=False)),
+}
 _FEW_BYTES = 80 << 20
 """Maximum size of the original vectors of a shard that are read at its start: those of 100,000 texts."""
 _KEYWORDS = ("kind", "graph", "parent", LANGUAGE)
@@ -108,6 +118,8 @@ class Shard:
     """Points deleted or overwritten since the shard was opened or optimized; they still take space."""
     written: int = 0
     """Updates since the shard was opened."""
+    names: tuple[str, ...] = ()
+    """The names of the vectors that were created."""
     _written_s: float = -math.inf
     """When the last one was made."""
     fields: tuple[str, ...] = (analyzers.ENGLISH,)
@@ -121,8 +133,8 @@ class Shard:
     _unflushed: int = 0
     _optimized_at: int = 0
     """Texts and vectors when the shard was last optimized; the further ones are in the growing segment."""
-    _had_spaces: tuple[str, ...] = ()
-    """The spaces of which vectors may be stored."""
+    _had_names: tuple[str, ...] = ()
+    """The names of vectors that may be stored."""
     _is_short: bool = False
     """Whether the disk had no room for the last attempt to optimize."""
     _failed_at: int = 0
@@ -205,17 +217,17 @@ class Shard:
         return self._search(name, qe.SparseVector([*words], [*weights]), where, limit, None)
 
     def search_vectors(
-        self, space: str, vector: Sequence[float], where: Prepared, limit: int, *, quantized: bool
+        self, space: str, vector: Sequence[float], where: Prepared, limit: int, *, precision: Precision
     ) -> Hits:
-        """Score the best `limit` texts by their cosines with a vector, of the quantized or the original vectors."""
-        if not self.count_vectors(space):
-            return NO_HITS
+        """Score the best `limit` texts by their cosines with a vector."""
         one, several = get_names(space)
-        params = _QUANTIZED if quantized else _ORIGINAL
-        found = self._search(one, [*vector], where, limit, params)
-        if not self._count_rows(several):
-            return found
-        return Hits.join((found, self._search(several, [[*vector]], where, limit, params))).cut(limit)
+        params = _PARAMS[precision]
+        found = [
+            self._search(name, query, where, limit, params)
+            for name, query in ((one, [*vector]), (several, [[*vector]]))
+            if name in self.names and self._count_name(name)
+        ]
+        return found[0] if len(found) == 1 else Hits.join(found).cut(limit)
 
     def read_vectors(self) -> int:
         """Read the files of the vectors that searches compare, and return their size in bytes.
@@ -225,7 +237,7 @@ class Shard:
         """
         size = 0
         with suppress(OSError):  # of a copy that is being replaced
-            for pattern, most in (("quantized*data", math.inf), ("vectors/*", _FEW_BYTES)):
+            for pattern, most in (("quantized*data", math.inf), ("matrix.dat", _FEW_BYTES), ("vectors/*", _FEW_BYTES)):
                 for space in self.spaces:
                     files = [*(self.folder / self._name).glob(f"segments/*/vector_storage-{space}*/{pattern}")]
                     if sum(file.stat().st_blocks * 512 for file in files) <= most:
@@ -245,16 +257,17 @@ class Shard:
     def put(self, points: Sequence[Point]) -> None:
         """Write at most UPDATE_POINTS points, each in place of the one with its id."""
         built, words = [], {}
-        for point in points:
-            vectors: dict[str, Any] = {}
-            if (name := point.get("field")) is not None:
-                vectors[name] = weights = analyzers.get_analyzer(name).embed_document(point["payload"][name])
-                words[point["id"]] = {name: weights.indices}
-            for space, packed in point.get("vectors", {}).items():
-                if space in self.spaces:
-                    vectors |= _name_rows(space, unpack(packed, self.spaces[space].dimensions))
-            built.append(qe.Point(point["id"], vectors, dict(point["payload"])))
-        self._put(built, words)
+        with self.writing:
+            for point in points:
+                vectors: dict[str, Any] = {}
+                if (name := point.get("field")) is not None:
+                    vectors[name] = weights = analyzers.get_analyzer(name).embed_document(point["payload"][name])
+                    words[point["id"]] = {name: weights.indices}
+                for space, packed in point.get("vectors", {}).items():
+                    if space in self.spaces:
+                        vectors |= self._name_rows(space, packed)
+                built.append(qe.Point(point["id"], vectors, dict(point["payload"])))
+            self._put(built, words)
 
     def _put(self, points: Sequence[qe.Point], words: Mapping[int, Words]) -> None:
         with self.writing:
@@ -288,14 +301,22 @@ class Shard:
         with self.writing:
             if space not in self.spaces:
                 return
-            dimensions = self.spaces[space].dimensions
             points = [
-                qe.PointVectors(id_, _name_rows(space, unpack(vectors[id_][1], dimensions)))
+                qe.PointVectors(id_, self._name_rows(space, vectors[id_][1]))
                 for id_, payload in self.retrieve([*vectors], ["text_hash"]).items()
                 if vectors[id_][0] == payload["text_hash"]
             ]
             if points:
                 self._write(qe.UpdateOperation.update_vectors(points))
+
+    def _name_rows(self, space: str, packed: str) -> dict[str, Any]:
+        """Name the vectors of a text: a single one is stored as such, which the engine compares faster."""
+        rows = unpack(packed, self.spaces[space].dimensions)
+        has_several = len(rows) > 1
+        name = get_names(space)[has_several]
+        if name not in self.names:
+            self._create_vectors(name, self.spaces[space].dimensions, _ROWS[has_several])
+        return {name: rows if has_several else rows[0]}
 
     def _read_words(self, ids: Sequence[int]) -> dict[int, Words]:
         """Read the words of those texts that are there."""
@@ -386,21 +407,28 @@ class Shard:
             if name in self.spaces:
                 log.warning("Dropping the vectors of %s: the model is now %s.", self.spaces[name], space)
             # recorded first: a crash in between leaves vectors of no space, which the next call drops
+            own = get_names(name)
             self.spaces = {each: known for each, known in self.spaces.items() if each != name}
+            self.names = tuple(each for each in self.names if each not in own)
             self._write_record()
-            # Not before the first space: a kill while a deletion is replayed leaves a shard that cannot be opened.
-            if name in self._had_spaces:
-                for each in get_names(name):
+            # None that was never created: a kill while a deletion is replayed leaves a shard that cannot be opened.
+            if dropped := [each for each in self._had_names if each in own]:
+                for each in dropped:
                     self._write(qe.UpdateOperation.delete_vector_name(each))
                 self.flush()
-            self._had_spaces = tuple(sorted({*self._had_spaces, name}))
-            self._write_record()
-            for each, rows in zip(get_names(name), _ROWS, strict=True):
-                self._write(
-                    qe.UpdateOperation.create_dense_vector(each, space.dimensions, qe.Distance.Cosine, rows, _HALF)
-                )
-            self.flush()
+            self._had_names = tuple(each for each in self._had_names if each not in own)
             self.spaces = {**self.spaces, name: space}
+            self._write_record()
+
+    def _create_vectors(self, name: str, dimensions: int, rows: qe.MultiVectorConfig | None) -> None:
+        """Create the vectors of a name."""
+        with self.writing:
+            self._had_names = tuple(sorted({*self._had_names, name}))
+            self._write_record()
+            self._write(qe.UpdateOperation.create_dense_vector(name, dimensions, qe.Distance.Cosine, rows, _HALF))
+            self.flush()
+            # Recorded last: after a crash in between, they are created again, which changes nothing.
+            self.names = tuple(sorted((*self.names, name)))
             self._write_record()
 
     @property
@@ -433,9 +461,9 @@ class Shard:
         """Count the units with a vector in a space. Kept until the next update."""
         return self._count_kept(space, prepare({"having": [space]})) if space in self.spaces else 0
 
-    def _count_rows(self, name: str) -> int:
-        """Count the units with vectors by a name. Kept until the next update."""
-        return self._count_kept(name, qe.Filter(must=[qe.HasVectorCondition(name)]))
+    def _count_name(self, name: str) -> int:
+        """Count the units with vectors of a name. Kept until the next update."""
+        return self._count_kept(f"name {name}", qe.Filter(must=[qe.HasVectorCondition(name)]))
 
     def _count_kept(self, name: str, where: Prepared) -> int:
         written = self.written
@@ -457,7 +485,7 @@ class Shard:
             self.flush()
             self.dead_points = 0
             self._failed_at = self.count_stored()
-            schema = json.dumps({"fields": self.fields, "spaces": self._describe_spaces()})
+            schema = json.dumps({"fields": self.fields, "spaces": self._describe_spaces(), "names": self.names})
             shutil.copytree(self.folder / self._name, copy)
             self._replay = []
         try:
@@ -520,7 +548,8 @@ class Shard:
             self.spaces = _read_spaces(record["spaces"])
             self.fields = tuple(record["fields"])
             self._optimized_at = record["optimized_at"]
-            self._had_spaces = tuple(record["had_spaces"])
+            self.names = tuple(record["names"])
+            self._had_names = tuple(record["had_names"])
             _require_room(self.folder)
             # a damaged file can crash the process instead of raising: count the attempts that did not return
             attempts = int(opening.read_text("ascii") or 0) if opening.exists() else 0
@@ -548,7 +577,7 @@ class Shard:
 
     def _clear(self) -> None:
         self._name, self.spaces, self.fields, self._optimized_at = "edge-1", {}, (analyzers.ENGLISH,), 0
-        self._had_spaces = ()
+        self.names = self._had_names = ()
         for path in self.folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -558,7 +587,7 @@ class Shard:
         path.mkdir()
         shard = qe.EdgeShard.create(str(path), build_config(self.fields))
         for name in (*_KEYWORDS, *CODES):
-            params = qe.KeywordIndexParams(memory=qe.Memory.Cold)
+            params = qe.KeywordIndexParams(is_tenant=name == LANGUAGE, memory=qe.Memory.Cold)
             shard.update(qe.UpdateOperation.create_field_index(name, params))
         shard.flush()
         self._write_record()
@@ -573,17 +602,12 @@ class Shard:
             "version": _VERSION,
             "shard": self._name,
             "spaces": self._describe_spaces(),
-            "had_spaces": self._had_spaces,
+            "names": self.names,
+            "had_names": self._had_names,
             "fields": self.fields,
             "optimized_at": self._optimized_at,
         }
         write_file(self.folder / "index.json", json.dumps(record), sync=True)
-
-
-def _name_rows(space: str, rows: Sequence[Sequence[float]]) -> dict[str, Any]:
-    """Name the vectors of a text: a single one is stored as such, which the engine compares faster."""
-    one, several = get_names(space)
-    return {one: rows[0]} if len(rows) == 1 else {several: rows}
 
 
 def _read_spaces(described: Mapping[str, Mapping[str, Any]]) -> dict[str, VectorSpace]:
@@ -597,10 +621,15 @@ def _require_room(folder: Path) -> None:
 
 
 def build_config(
-    fields: Sequence[str], spaces: Mapping[str, VectorSpace] | None = None, *, optimizers: bool = False
+    fields: Sequence[str],
+    spaces: Mapping[str, VectorSpace] | None = None,
+    names: Collection[str] = (),
+    *,
+    optimizers: bool = False,
 ) -> qe.EdgeConfig:
-    """Build the configuration of a shard. Its optimized segments are files, which the system caches.
+    """Build the configuration of a shard with the vectors of some names of its spaces.
 
+    Its optimized segments are files, which the system caches.
     With `optimizers`, optimizing moves every segment out of memory. There is no graph of the vectors (HNSW): a search
     by meaning reads all of them, quantized.
     """
@@ -620,6 +649,7 @@ def build_config(
         )
         for key, space in (spaces or {}).items()
         for name, rows in zip(get_names(key), _ROWS, strict=True)
+        if name in names
     }
     words = qe.EdgeSparseVectorParams(memory=qe.Memory.Cold)
     return qe.EdgeConfig(
@@ -673,6 +703,9 @@ def compact_folder(folder: Path) -> None:
         draft.add_field(name)
     for name, space in old.spaces.items():
         draft.use_space(name, space)
+        for each, rows in zip(get_names(name), _ROWS, strict=True):
+            if each in old.names:
+                draft._create_vectors(each, space.dimensions, rows)
     offset: Any = None
     while True:
         with old._borrow() as shard:
@@ -706,9 +739,9 @@ def _get_vectors(record: qe.Record) -> dict[str, Any]:
 
 
 def optimize_folder(folder: Path, schema: str) -> None:
-    """Optimize the shard in `folder`, which must not be open elsewhere. `schema` is JSON: fields, spaces."""
+    """Optimize the shard in `folder`, which must not be open elsewhere. `schema` is JSON: fields, spaces, names."""
     given = json.loads(schema)
-    config = build_config(given["fields"], _read_spaces(given["spaces"]), optimizers=True)
+    config = build_config(given["fields"], _read_spaces(given["spaces"]), given["names"], optimizers=True)
     shard = qe.EdgeShard.load(str(folder), config)
     shard.optimize()
     shard.flush()

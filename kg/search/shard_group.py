@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from kg.search.conditions import Prepared, prepare
-from kg.search.points import NO_HITS, Filter, Floats, Hits, Places, Point, VectorSpace
+from kg.search.points import NO_HITS, Filter, Floats, Hits, Places, Point, Precision, VectorSpace
 from kg.search.protocol import Conditions
 from kg.search.shard import Shard
 
@@ -136,14 +136,14 @@ class ShardGroup:
         return self._search(("words", repr(words), repr(where)), search, where, limit)
 
     def search_vectors(
-        self, space: str, vector: Sequence[float], where: Filter | None, limit: int, quantized: bool
+        self, space: str, vector: Sequence[float], where: Filter | None, limit: int, precision: Precision
     ) -> dict[str, str]:
         """Score the best `limit` texts by their cosines with a vector of a space. Returns encoded hits."""
 
         def search(part: Shard, prepared: Prepared, most: int) -> Hits:
-            return part.search_vectors(space, vector, prepared, most, quantized=quantized)
+            return part.search_vectors(space, vector, prepared, most, precision=precision)
 
-        return self._search((space, (*vector,), quantized, repr(where)), search, where, limit)
+        return self._search((space, (*vector,), precision, repr(where)), search, where, limit)
 
     def _search(
         self, key: object, search: Callable[[Shard, Prepared, int], Hits], where: Filter | None, limit: int

@@ -21,10 +21,10 @@ import qdrant_edge as qe
 from kg.errors import IndexUnavailableError
 from kg.processes import rpc
 from kg.search import shard, shard_group, shard_process
-from kg.search.points import Hits, VectorSpace
+from kg.search.points import LANGUAGE, Hits, Precision, VectorSpace
 from kg.search.protocol import IndexedUnit, Mode, Ranking
 from kg.search.shard import Shard
-from kg.search.shards import Shards
+from kg.search.shards import Shards, compact_folders
 from kg.search.unit_index import UnitIndex
 from kg.search.vector_cache import VectorCache
 from tests.waiting import is_alive, until
@@ -81,8 +81,16 @@ def by_id(hits: Hits) -> dict[int, float]:
     return dict(zip(hits.ids.tolist(), hits.scores.tolist(), strict=True))
 
 
-def open_index(folder: Path, *, most_texts: int = 10_000, exact_vectors: int = 10_000, processes: int = 1) -> UnitIndex:
-    shards = Shards(folder, exact_vectors=exact_vectors, most_texts=most_texts, processes=processes)
+def open_index(
+    folder: Path, *, most_texts: int = 10_000, precision: Precision = "original", processes: int = 1
+) -> UnitIndex:
+    shards = Shards(
+        folder,
+        exact_vectors=10_000 if precision == "original" else 0,
+        rescored_vectors=0 if precision == "quantized" else 10_000,
+        most_texts=most_texts,
+        processes=processes,
+    )
     index = UnitIndex(shards, VectorCache(folder), lambda text, number: embed(text))
     index.use_model(0, SPACE.model, SPACE.dimensions, None)
     return index
@@ -337,9 +345,10 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_quantized_vectors_find_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("precision", ["rescored", "quantized"])
+def test_quantized_vectors_find_the_same(tmp_path: Path, precision: Precision) -> None:
     """Approximate search: of the first ten by meaning, 99 % are those of an exact search."""
-    exact, quick = open_index(tmp_path / "exact"), open_index(tmp_path / "quick", most_texts=60, exact_vectors=0)
+    exact, quick = open_index(tmp_path / "exact"), open_index(tmp_path / "quick", most_texts=60, precision=precision)
     for index in (exact, quick):
         fill(index)
     for name in quick.shards.names:
@@ -646,6 +655,41 @@ def test_fields_and_vectors_are_those_of_all_shards(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_vectors_are_created_when_the_first_text_has_them(tmp_path: Path) -> None:
+    index = open_index(tmp_path)
+    index.use_model(1, "other", 8, frozenset(("de",)))
+    put(index, "a", units=20)
+    assert index.shards.optimize("shard-1")
+    waiting = [*index.pending("dense", 20).items()]
+    for rows, (id_, (digest, text)) in enumerate(waiting[:2], 1):
+        index.set_vectors("dense", {id_: (digest, np.array([embed(text)] * rows, np.float16))})
+        index.shards.flush()
+        assert json.loads((tmp_path / "shard-1" / "index.json").read_text())["names"] == ["dense", "dense_rows"][:rows]
+    index.shards.close()
+    compact_folders(tmp_path)
+    index = open_index(tmp_path)
+    found = index.shards.search_vectors("dense", embed("solar"), None, 30)
+    assert {*found.ids.tolist()} == {id_ for id_, _ in waiting[:2]}
+    assert not list((tmp_path / "shard-1").rglob("vector_storage-other*"))
+    index.use_model(0, "another", DIMENSIONS * 2, None)
+    assert not len(index.shards.search_vectors("dense", embed("solar") * 2, None, 30))
+    (id_, (digest, _)), *_ = index.pending("dense", 20).items()
+    index.set_vectors("dense", {id_: (digest, np.array([embed("solar") * 2], np.float16))})
+    assert index.shards.search_vectors("dense", embed("solar") * 2, None, 30).ids.tolist() == [id_]
+    assert index.shards.optimize("shard-1")
+    assert index.shards.search_vectors("dense", embed("solar") * 2, None, 30).ids.tolist() == [id_]
+    index.shards.close()
+
+
+def test_an_optimized_shard_has_its_texts_by_language(tmp_path: Path) -> None:
+    part = Shard(tmp_path)
+    with part._borrow() as edge:
+        schema = edge.info().payload_schema
+    assert {name for name, field in schema.items() if getattr(field.params, "is_tenant", None)} == {LANGUAGE}
+    part.close()
+
+
+@pytest.mark.long
 def test_vectors_are_read_ahead_unless_they_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     index = open_index(tmp_path)
     put(index, "a", units=150)
@@ -656,17 +700,19 @@ def test_vectors_are_read_ahead_unless_they_are_many(tmp_path: Path, monkeypatch
     monkeypatch.setattr(shard, "_FEW_BYTES", 0)
     assert part.read_vectors() == 0
     assert part.optimize()
-    assert part.read_vectors() >= 150 * DIMENSIONS
-    assert part.read_vectors() < 2 * 150 * DIMENSIONS * 2
+    quantized = part.read_vectors()
+    assert quantized >= 150 * DIMENSIONS
+    monkeypatch.setattr(shard, "_FEW_BYTES", 1 << 20)
+    assert part.read_vectors() >= quantized + 150 * DIMENSIONS * 2
     part.close()
     shutil.rmtree(part.folder)
     assert part.read_vectors() == 0
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("quantized", [False, True])
-def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: Path, quantized: bool) -> None:
-    index = open_index(tmp_path, exact_vectors=0 if quantized else 10_000)
+@pytest.mark.parametrize("precision", ["original", "rescored", "quantized"])
+def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: Path, precision: Precision) -> None:
+    index = open_index(tmp_path, precision=precision)
     put(index, "a", units=60)
     chance = np.random.default_rng(1)
     made: dict[int, np.ndarray] = {}
@@ -675,7 +721,7 @@ def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: 
         made[id_] = (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float16)
         index.set_vectors("dense", {id_: (digest, made[id_])})
     assert index.counts() == (60, 0, 1)
-    if quantized:
+    if precision != "original":
         assert index.shards.optimize("shard-1")
     vector = embed("solar")
     found = by_id(index.shards.search_vectors("dense", vector, None, 30))
@@ -691,7 +737,7 @@ def test_the_score_of_a_text_with_several_vectors_is_that_of_the_best(tmp_path: 
 def test_a_list_is_not_shorter_for_units_deleted_while_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index = open_index(tmp_path, exact_vectors=0)
+    index = open_index(tmp_path, precision="quantized")
     put(index, "a", units=60)
     add_vectors(index)
     gather = Shards._gather_hits
@@ -734,15 +780,15 @@ def test_more_hits_of_a_search_are_found_without_another_scan(tmp_path: Path, mo
     fill(index)
     group, vector = index.shards._group, embed("solar tax")
     noted = count_searches(monkeypatch)
-    few = read(group.search_vectors("dense", vector, None, 20, False))
+    few = read(group.search_vectors("dense", vector, None, 20, "original"))
     scans = len(noted)
-    more = read(group.search_vectors("dense", vector, None, 40, False))
+    more = read(group.search_vectors("dense", vector, None, 40, "original"))
     assert scans >= len(index.shards.names) > 3
     assert len(noted) == scans
     put(index, "other")
-    assert few.items() <= more.items() == read(group.search_vectors("dense", vector, None, 40, False)).items()
+    assert few.items() <= more.items() == read(group.search_vectors("dense", vector, None, 40, "original")).items()
     assert len(noted) > scans  # since an update was made
-    assert read(group.search_vectors("dense", embed("wind"), None, 40, False)) != more
+    assert read(group.search_vectors("dense", embed("wind"), None, 40, "original")) != more
     index.shards.close()
 
 
