@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise, zip_longest
-from typing import Final
+from itertools import chain, compress, pairwise, zip_longest
+from typing import Final, TypeVar
 
 from kg.fuzzy_names import fold
 from kg.search.analyzers import ENGLISH, PLAIN, find_field, get_analyzer
@@ -26,6 +26,8 @@ _MOST_WORDS: Final = 64
 """Words of a question that are compared: a longer one has enough of them."""
 _MOST_STEMS: Final = 50_000
 """Words whose stems are held."""
+_MOST_FIRSTS: Final = 20_000
+"""Words of a field from which on their dimensions are no longer held."""
 _MOST_CHARACTERS: Final = 20_000
 """Characters of a passage that are compared."""
 _STOP_WORDS: Final = STOP_WORDS["en"]
@@ -65,14 +67,15 @@ class QuestionWords:
         The words of a text are compared by its language (BCP 47), if it is given, as in the index.
         """
         found: list[tuple[frozenset[str], float, bool]] = []
+        wanted = self.words.union(*self.pairs)
+        pairs: AbstractSet[tuple[str, str]]
         for text, language in zip_longest(texts, languages):
             beginning = text[:_MOST_CHARACTERS]
             field = find_field(language)
             if field in (ENGLISH, PLAIN):
                 words, wholes = split_text(beginning)
-                stems = [*map(_STEMS.__getitem__, words)]
-                having = self.words.intersection((*stems, *map(_STEMS.__getitem__, wholes)))
-                pairs: AbstractSet[tuple[str, str]] = self.pairs.intersection(pairwise(stems))
+                stems, pairs = _find_both([*map(_STEMS.__getitem__, words)], wanted, self.pairs)
+                having = self.words.intersection(chain(stems, map(_STEMS.__getitem__, wholes)))
             else:
                 having, pairs = self._compare(beginning, field)
             plain = normalize(beginning) if self.exact else ""
@@ -83,16 +86,32 @@ class QuestionWords:
 
     def _compare(self, text: str, field: str) -> tuple[frozenset[str], AbstractSet[tuple[str, str]]]:
         """Compare with a text of a field that has a stemmer of its own: words and pairs that it has, as in English."""
-        find = get_analyzer(field).list_dimensions
         words, wholes = split_text(text)
-        stems = [find(word) or (word,) for word in words]
+        firsts = _get_firsts(field)
         own, neighbours = _stem_words(self.spoken, field)
-        having = own.keys() & {*chain.from_iterable(stems), *chain.from_iterable(map(find, wholes))}
-        pairs = neighbours.keys() & {*pairwise([first for first, *_ in stems])}
+        found, pairs = _find_both([*map(firsts.__getitem__, words)], own.keys(), neighbours.keys())
+        further = [*filter(firsts.further.__contains__, words), *wholes]
+        found.update(chain.from_iterable(map(get_analyzer(field).list_dimensions, further)))
         return (
-            self.words.intersection(chain.from_iterable(map(own.__getitem__, having))),
+            self.words.intersection(chain.from_iterable(map(own.__getitem__, found & own.keys()))),
             {*chain.from_iterable(map(neighbours.__getitem__, pairs))},
         )
+
+
+_Stem = TypeVar("_Stem", bound=Hashable)
+
+
+def _find_both(
+    stems: Sequence[_Stem], wanted: AbstractSet[_Stem], pairs: AbstractSet[tuple[_Stem, _Stem]]
+) -> tuple[set[_Stem], set[tuple[_Stem, _Stem]]]:
+    """Find the stems of a text that are wanted, and pairs of them. Few are, so no pair of two others is looked up."""
+    marks = bytes(map(wanted.__contains__, stems))
+    both: set[tuple[_Stem, _Stem]] = set()
+    at = marks.find(b"\1\1")
+    while at >= 0:
+        both.add((stems[at], stems[at + 1]))
+        at = marks.find(b"\1\1", at + 1)
+    return {*compress(stems, marks)}, both & pairs
 
 
 _Dimension = int | str
@@ -114,6 +133,33 @@ def _stem_words(
         if one != other:
             pairs.setdefault((low, high), set()).add((one, other))
     return stems, pairs
+
+
+class _Firsts(dict[str, _Dimension]):
+    """The dimensions by which words are searched in a field, computed at first use. That of a stop word is itself."""
+
+    def __init__(self, field: str) -> None:
+        super().__init__()
+        self._find: Final = get_analyzer(field).list_dimensions
+        self.further: Final[set[str]] = set()
+        """Those of the words that have several."""
+
+    def __missing__(self, word: str) -> _Dimension:
+        dimensions = self._find(word)
+        if len(dimensions) > 1:
+            self.further.add(word)
+        found = self[word] = dimensions[0] if dimensions else word
+        return found
+
+
+_FIRSTS: Final[dict[str, _Firsts]] = {}
+
+
+def _get_firsts(field: str) -> _Firsts:
+    known = _FIRSTS.get(field)
+    if known is None or len(known) >= _MOST_FIRSTS:
+        known = _FIRSTS[field] = _Firsts(field)
+    return known
 
 
 def find_shares(wanted: AbstractSet[str], having: Sequence[AbstractSet[str]]) -> list[float]:
