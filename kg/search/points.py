@@ -37,7 +37,7 @@ def get_names(space: str) -> tuple[str, str]:
 
 
 Precision = Literal["original", "rescored", "quantized"]
-"""What a search compares: the original vectors, the quantized ones and then the original ones of the best units, or
+"""The vectors that are compared: the original ones, the quantized ones and then the original ones of the best units, or
 the quantized ones alone."""
 
 _MOST_PLACES: Final = 100_000
