@@ -33,7 +33,7 @@ def test_one_sentence_of_a_long_text_is_found(index: WordIndex) -> None:
     text = build_section(KENNEL, FENCE)
     index.replace(graph_units("a", text, "The council boarded a ship.", prelude="Zoning"))
     for _ in range(2):
-        for query, sentence in (("kennel dogs cats boarded", KENNEL), ("higher fence", FENCE)):
+        for query, sentence in (("kennel dogs cats boarded", KENNEL), ("council higher fence", FENCE)):
             for units in (None, ["urn:d:a#p=0", "urn:d:a#p=1"]):
                 assert sentence in read_span(index, text, query, units=units)
                 ranking = index.rank(query, units=units, limit=9, counted=9)
