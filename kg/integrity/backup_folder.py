@@ -346,10 +346,6 @@ class BackupFolder:
         copied.rename(self._files / sha256)
         return found
 
-    def get_stored(self, sha256: str) -> StoredFile:
-        """Get a file by its hash. Raises OSError if it is not there."""
-        return StoredFile(bytes=(self._files / sha256).stat().st_size, sha256=sha256)
-
     def measure(self, sha256: str) -> int:
         """Measure the bytes that a file takes on the disk."""
         return (self._files / sha256).stat().st_blocks * _BLOCK_BYTES

@@ -67,7 +67,7 @@ def write_backup(kg: KnowledgeGraph, path: Path, *, read: bool = True, retention
         with kg.store.snapshot(kg.store.statistics().generation) as snapshot:
             files = _add_parts(kg.settings.directory, snapshot.path, folder, base)
             quads = _count_quads(snapshot.path)
-        return _Added(files | _add_index(kg, folder), snapshot.generation, quads)
+        return _Added(files | _add_index(kg, folder, base), snapshot.generation, quads)
 
     return _write_point(kg.settings.directory, path, add, read=read, retention=retention)
 
@@ -235,18 +235,19 @@ def _add_file(path: Path, folder: BackupFolder, earlier: StoredFile | None) -> S
     return folder.add(path).model_copy(update={"source": source})
 
 
-def _add_index(kg: KnowledgeGraph, folder: BackupFolder) -> dict[str, StoredFile]:
+def _add_index(kg: KnowledgeGraph, folder: BackupFolder, base: Point | None) -> dict[str, StoredFile]:
     """Add the files of the index; none if its process does not copy it."""
     target = DataDirectory(folder.incoming).index
-    known = folder.list_contents()
+    earlier = () if base is None else base.files.values()
+    known = {file.sha256: file for file in earlier if folder.has_content(file)}
     try:
-        read = kg.search.copy(target, known)
+        read = kg.search.copy(target, known.keys())
     except IndexUnavailableError:
         return {}
     files = {}
     for name, digest in sorted(read.items()):
         copied = target / name
-        stored = folder.take(copied, digest) if copied.exists() else folder.get_stored(digest)
+        stored = folder.take(copied, digest) if copied.exists() else known[digest]
         files[f"{DataDirectory.index.name}/{name}"] = stored
     return files
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,8 @@ from kg import __version__
 from kg.access.audit import AuditLog
 from kg.access.endpoints import require_scope
 from kg.errors import QuadciteError
+from kg.integrity.backup_schedule import BackupState
+from kg.integrity.replication import ReplicaState
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.observability import REGISTRY, summarize_calls
 from kg.search.protocol import IndexStatus
@@ -122,6 +125,21 @@ class Monitor:
             "problems": find_problems(self.kg, index, check),
         }
 
+    def _describe_copies(self) -> dict[str, tuple[str, float]]:
+        """Describe the backups that this server writes, and how a replica follows; nothing where there are none."""
+        found: dict[str, tuple[str, float]] = {}
+        if self.kg.backup_state is not None:
+            backups: BackupState = self.kg.backup_state()
+            found["backup_failures"] = ("Backups that failed since the last one.", backups.failures)
+            if backups.confirmed is not None:
+                age_s = (datetime.now(UTC) - backups.confirmed).total_seconds()
+                found["backup_age_seconds"] = ("Time since the newest backup.", max(0.0, age_s))
+        if self.kg.replica_state is not None:
+            replica: ReplicaState = self.kg.replica_state()
+            found["replica_failures"] = ("Failures to follow the primary in a row.", replica.failures)
+            found["replica_lag_seconds"] = ("Time for which the primary may have had newer data.", replica.lag_s)
+        return found
+
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Read the state as metrics."""
         counted, index = self.kg.store.statistics(), self.kg.search.status()
@@ -148,6 +166,7 @@ class Monitor:
         with suppress(OSError):
             free = shutil.disk_usage(self.kg.settings.data_dir).free
             plain["disk_free_bytes"] = ("Free space on the disk of the data directory.", free)
+        plain |= self._describe_copies()
         for name, (text, value) in plain.items():
             yield GaugeMetricFamily(f"quadcite_{name}", text, float(value))
         yield _family("info", "Version of the server.", ("version",), {(__version__,): 1})

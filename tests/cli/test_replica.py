@@ -119,6 +119,9 @@ def test_a_replica_follows_a_server_and_outlives_it(tmp_path: Path) -> None:
             state = health(there)
             assert state["status"] == "degraded"
             assert state["replica"]["lag_s"] > 0
+            metrics = httpx.get(f"{there}/metrics", trust_env=False, timeout=60).text
+            assert "quadcite_replica_failures" in metrics
+            assert "quadcite_replica_lag_seconds" in metrics
             with httpx.Client(base_url=there, trust_env=False, timeout=60) as client:
                 assert read(client) == 4
             replica.send_signal(signal.SIGKILL)

@@ -54,6 +54,13 @@ def test_points_and_files_are_those_of_the_folder(
             assert (part.status_code, part.content) == (206, content[10:])
 
 
+def test_metrics_have_the_age_of_the_newest_backup(client: httpx.Client) -> None:
+    lines = client.get("/metrics").text.splitlines()
+    assert "quadcite_backup_failures 0.0" in lines
+    [age] = [float(line.split()[1]) for line in lines if line.startswith("quadcite_backup_age_seconds ")]
+    assert age >= 0
+
+
 @pytest.mark.parametrize("path", ["/admin/backups", "/admin/backups/1", f"/admin/backups/files/{'0' * 64}"])
 def test_backups_are_for_admins(client: httpx.Client, path: str) -> None:
     del client.headers["Authorization"]
