@@ -31,6 +31,7 @@ def kg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KnowledgeGra
         yield opened
 
 
+@pytest.mark.long
 def test_the_first_point_is_written_at_once_and_the_next_one_after_its_time(kg: KnowledgeGraph) -> None:
     schedule = BackupSchedule(kg)
     kg.backup_state = lambda: schedule.state
@@ -49,6 +50,7 @@ def test_the_first_point_is_written_at_once_and_the_next_one_after_its_time(kg: 
     assert (found.point, found.failures, found.generation) == (1, 0, state.generation)
 
 
+@pytest.mark.long
 def test_a_failure_is_reported_and_tried_again(
     kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +88,7 @@ def test_retries_take_longer_each_time_but_not_longer_than_usual(
     assert pauses[-1] <= 3_600
 
 
+@pytest.mark.long
 def test_a_day_has_one_point_that_is_read_through(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
     schedule = BackupSchedule(kg)
     folder = BackupFolder(kg.settings.data_dir.parent / "backups")
@@ -97,6 +100,7 @@ def test_a_day_has_one_point_that_is_read_through(kg: KnowledgeGraph, monkeypatc
     assert schedule._is_read_due()
 
 
+@pytest.mark.long
 def test_a_folder_in_the_data_directory_is_refused(kg: KnowledgeGraph) -> None:
     kg.settings = kg.settings.model_copy(update={"backup_to": kg.settings.data_dir / "backups"})
     with pytest.raises(InvalidInputError):

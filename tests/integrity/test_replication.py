@@ -103,6 +103,7 @@ def test_a_replica_serves_each_new_point_and_links_equal_files(
         assert replica.state.point == 4
 
 
+@pytest.mark.long
 def test_a_request_in_progress_reads_the_point_that_it_began_with(
     primary: KnowledgeGraph, folder: BackupFolder, settings: Settings
 ) -> None:
@@ -149,6 +150,7 @@ def test_every_write_is_refused_with_the_address_of_the_primary(
         assert kg.store.problem is None
 
 
+@pytest.mark.long
 def test_a_primary_that_vanishes_is_reported_and_followed_again(
     primary: KnowledgeGraph, folder: BackupFolder, settings: Settings
 ) -> None:
@@ -180,6 +182,7 @@ def test_without_a_first_point_there_is_nothing_to_serve(folder: BackupFolder, s
         Replica(settings).prepare()
 
 
+@pytest.mark.long
 def test_a_point_that_arrives_half_is_completed_by_the_next_start(
     primary: KnowledgeGraph, folder: BackupFolder, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +213,7 @@ def test_a_point_that_arrives_half_is_completed_by_the_next_start(
     assert not {file.sha256 for file in before} & {file.sha256 for file in fetched[len(before) :]}
 
 
+@pytest.mark.long
 def test_a_damaged_file_is_not_served(primary: KnowledgeGraph, folder: BackupFolder, settings: Settings) -> None:
     point(primary, folder, 1)
     replica, kg = open_replica(settings)
@@ -229,6 +233,7 @@ def test_a_damaged_file_is_not_served(primary: KnowledgeGraph, folder: BackupFol
         assert read(kg) == ["2"]
 
 
+@pytest.mark.long
 def test_a_primary_with_another_history_is_served_after_a_restart(
     primary: KnowledgeGraph, folder: BackupFolder, settings: Settings, tmp_path: Path
 ) -> None:
@@ -248,6 +253,7 @@ def test_a_primary_with_another_history_is_served_after_a_restart(
         assert read(kg) == ["9"]
 
 
+@pytest.mark.long
 def test_a_replica_is_followed_in_the_background(
     primary: KnowledgeGraph, folder: BackupFolder, settings: Settings
 ) -> None:
@@ -262,6 +268,7 @@ def test_a_replica_is_followed_in_the_background(
         assert len(switched) == 1
 
 
+@pytest.mark.long
 def test_a_replica_is_opened_as_such_only_until_it_is_promoted(
     primary: KnowledgeGraph, folder: BackupFolder, settings: Settings
 ) -> None:
@@ -281,6 +288,7 @@ def test_a_replica_is_opened_as_such_only_until_it_is_promoted(
         Replica(settings).prepare()
 
 
+@pytest.mark.long
 def test_a_replica_of_a_newer_format_is_refused_and_the_old_point_stays(
     primary: KnowledgeGraph, folder: BackupFolder, settings: Settings, tmp_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ def list_files(folder: Path) -> dict[str, int]:
     return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.long
 def test_a_current_directory_has_nothing_to_do(directory: DataDirectory, tmp_path: Path) -> None:
     make_current(directory)
     plan = plan_upgrade(directory)
@@ -100,6 +101,7 @@ def test_a_dry_run_names_the_older_parts_and_changes_nothing(directory: DataDire
     assert not {path for path in changed if not Path(path).name.startswith("LOG")}
 
 
+@pytest.mark.long
 def test_an_upgrade_backs_up_first_and_removes_what_is_not_written_any_more(
     directory: DataDirectory, tmp_path: Path
 ) -> None:
@@ -123,6 +125,7 @@ def test_an_upgrade_backs_up_first_and_removes_what_is_not_written_any_more(
     open_again(DataDirectory(tmp_path / "former"))
 
 
+@pytest.mark.long
 def test_without_a_folder_no_backup_is_written(directory: DataDirectory) -> None:
     make_older(directory)
     assert upgrade(directory, None, lambda: open_again(directory))["backup"] is None
@@ -142,6 +145,7 @@ upgrade.upgrade(DataDirectory(Path(sys.argv[1])), Path(sys.argv[3]), kill)
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.long
 def test_a_killed_upgrade_goes_on_with_the_backup_that_it_began_with(
     directory: DataDirectory, tmp_path: Path, moment: str
 ) -> None:
@@ -167,6 +171,7 @@ def test_a_killed_upgrade_goes_on_with_the_backup_that_it_began_with(
 
 
 @pytest.mark.parametrize("part", ["format", "index", "derivations"])
+@pytest.mark.long
 def test_a_part_of_a_newer_version_is_refused_by_name(directory: DataDirectory, tmp_path: Path, part: str) -> None:
     make_older(directory)
     if part == "format":
@@ -185,6 +190,7 @@ def test_a_part_of_a_newer_version_is_refused_by_name(directory: DataDirectory, 
     assert not (tmp_path / "backups").exists()
 
 
+@pytest.mark.long
 def test_steps_between_formats_run_in_order_and_again_after_a_kill(
     directory: DataDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -212,12 +218,14 @@ def test_steps_between_formats_run_in_order_and_again_after_a_kill(
     DirectoryLock(directory.path).release()
 
 
+@pytest.mark.long
 def test_an_open_directory_is_not_upgraded(directory: DataDirectory, tmp_path: Path) -> None:
     make_older(directory)
     with DirectoryLock(directory.path), pytest.raises(StoreLockedError):
         upgrade(directory, tmp_path / "backups", lambda: None)
 
 
+@pytest.mark.long
 def test_a_replica_is_not_upgraded(directory: DataDirectory) -> None:
     directory.replica.write_text("{}")
     with pytest.raises(StoreError, match="primary"):
