@@ -175,7 +175,8 @@ class Policies:
     def find_callable(self, actor: Actor, kind: ResourceKind = "Tool") -> frozenset[str]:
         """Find the actions on tools (or endpoints) that `actor` may call with some arguments, at some time.
 
-        The conditions on arguments and time are unknown: an action is left out if it is denied with all of them.
+        Conditions on arguments and time are taken as met where they permit, and as not met where they forbid: an action
+        is left out only if it is denied with all of them.
         """
         policies = self.current
         key = (actor, policies.version, kind)
@@ -183,18 +184,13 @@ class Policies:
             if (known := self._callable.get(key)) is not None:
                 self._callable.move_to_end(key)
                 return known
-        found = set()
-        try:
-            entities = self._get_entities(actor)
-        except ValueError:  # a name that is not valid Unicode
-            return frozenset()
-        principal = _to_uid("User", actor.name)
-        for name, action in self.actions.items():
-            if kind in action.kinds and (kind, name) in self.resources:
-                request = {"principal": principal, "action": _to_uid("Action", name), "resource": _to_uid(kind, name)}
-                answer = cedarpy.is_authorized_partial(request, policies.handle, entities)
-                if answer.decision != cedarpy.Decision.Deny and not answer.diagnostics.errors:
-                    found.add(name)
+        names = [name for name, action in self.actions.items() if (kind, name) in self.resources]
+        answers = self._ask_without_context(policies, actor, names, kind)
+        found = {
+            name
+            for name, answer in zip(names, answers, strict=False)
+            if answer.allowed and not answer.diagnostics.errors
+        }
         known = frozenset(found)
         with self._lock:
             _keep(self._callable, key, known)
@@ -205,14 +201,34 @@ class Policies:
         if action in self.find_callable(actor):
             return
         policies = self.current
-        request = {"principal": _to_uid("User", actor.name), "action": _to_uid("Action", action)}
-        request["resource"] = _to_uid("Tool", action)
-        answer = cedarpy.is_authorized_partial(request, policies.handle, self._get_entities(actor))
-        ids = {policies.ids[reason] for reason in answer.diagnostics.reasons} & policies.forbids
-        errors = tuple(policies.reword(error) for error in answer.diagnostics.errors)
-        decision = Decision(False, actor.name, action, tuple(sorted(ids)), errors, policies.version)
+        ids: tuple[str, ...] = ()
+        errors: tuple[str, ...] = ()
+        for answer in self._ask_without_context(policies, actor, [action], "Tool"):
+            ids = tuple(sorted(policies.ids[reason] for reason in answer.diagnostics.reasons))
+            errors = tuple(policies.reword(error) for error in answer.diagnostics.errors)
+        decision = Decision(False, actor.name, action, ids, errors, policies.version)
         audit.record_decision(audit.Decision(False, decision.policies, errors))
         raise ForbiddenError(self.describe(decision, actor))
+
+    def _ask_without_context(
+        self, policies: PolicySet, actor: Actor, names: Sequence[str], kind: ResourceKind
+    ) -> list[cedarpy.AuthzResult]:
+        """Decide actions on the resources of their names by the policies without conditions on the context."""
+        try:
+            entities = self._get_entities(actor)
+        except ValueError:  # a name that is not valid Unicode
+            return []
+        principal = {"type": "User", "id": actor.name}
+        requests = [
+            {
+                "principal": principal,
+                "action": {"type": "Action", "id": name},
+                "resource": {"type": kind, "id": name},
+                "context": "{}",
+            }
+            for name in names
+        ]
+        return cedarpy.is_authorized_batch(requests, policies.without_context, entities)
 
     def permits_all(self, actor: Actor, action: str) -> bool:
         """Return whether `actor` may do an action to every resource, at any time."""
@@ -224,7 +240,7 @@ class Policies:
                 return known
         try:
             request = {"principal": _to_uid("User", actor.name), "action": _to_uid("Action", action)}
-            answer = cedarpy.is_authorized_partial(request, policies.handle, self._get_entities(actor))
+            answer = cedarpy.is_authorized_partial(request, policies.select(action), self._get_entities(actor))
         except ValueError:  # a name that is not valid Unicode
             return False
         # A condition on the resource could fail, which would be a denial.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import re
 import threading
@@ -10,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import cedarpy
 
@@ -33,11 +34,23 @@ class PolicySet:
     """The id of each policy (annotation ``@id``, else file and number) by Cedar's."""
     advice: Mapping[str, str]
     """The text for a caller who is denied by a policy (annotation ``@advice``), by id."""
-    forbids: frozenset[str]
-    """The ids of those that forbid."""
+    without_context: cedarpy.PolicySet = field(repr=False)
+    """The policies that hold for all arguments and times: each permit without its conditions on these, and the forbids
+    that have none."""
+    document: Mapping[str, Any] = field(repr=False)
+    """The policies in the JSON format of Cedar."""
     version: str
     is_default: bool
     """Whether there are only the shipped policies."""
+
+    def select(self, action: str) -> cedarpy.PolicySet:
+        """Select the policies that may be about an action without groups."""
+        kept = {
+            name: policy
+            for name, policy in self.document["staticPolicies"].items()
+            if policy["action"]["op"] == "All" or _mentions(policy["action"], "id", action)
+        }
+        return cedarpy.PolicySet.from_json_str(json.dumps({**self.document, "staticPolicies": kept}))
 
     def reword(self, message: str) -> str:
         """Name policies in a message of Cedar by their ids."""
@@ -104,29 +117,28 @@ def read_policies(folder: Path | None, schema: cedarpy.Schema) -> PolicySet:
     files = _read_texts(folder)
     ids: dict[str, str] = {}
     advice: dict[str, str] = {}
-    forbids: set[str] = set()
     problems: list[str] = []
     for name, text in files:
         found = _parse(name, text, schema, problems)
-        for id, hint, effect in found:
+        for id, hint in found:
             if id in ids.values():
                 problems.append(f"{name}: the id {id!r} is used twice. Give each policy an @id of its own.")
             ids[f"policy{len(ids)}"] = id
             if hint:
                 advice[id] = hint
-            if effect == "forbid":
-                forbids.add(id)
     if problems:
         raise InvalidInputError("Invalid policies: " + "; ".join(problems))
     whole = "\n".join(text for _, text in files)
     handle = cedarpy.PolicySet.from_str(whole)
     version = hashlib.sha256(whole.encode()).hexdigest()[:12]
+    document = json.loads(cedarpy.policies_to_json_str(whole))
+    without_context = cedarpy.PolicySet.from_json_str(json.dumps(_drop_context(document)))
     is_default = whole == DEFAULT.read_text(encoding="utf-8")
-    return PolicySet(handle, ids, advice, frozenset(forbids), version, is_default)
+    return PolicySet(handle, ids, advice, without_context, document, version, is_default)
 
 
-def _parse(name: str, text: str, schema: cedarpy.Schema, problems: list[str]) -> Sequence[tuple[str, str | None, str]]:
-    """Parse the policies of one file: id, advice and effect of each, in order. Adds messages to `problems`."""
+def _parse(name: str, text: str, schema: cedarpy.Schema, problems: list[str]) -> Sequence[tuple[str, str | None]]:
+    """Parse the policies of one file: id and advice of each, in order. Adds messages to `problems`."""
     try:
         parsed = cedarpy.PolicySet.from_str(text).to_pst()
     except ValueError as error:
@@ -137,14 +149,31 @@ def _parse(name: str, text: str, schema: cedarpy.Schema, problems: list[str]) ->
         return ()
     ordered = sorted(parsed.static_policies.items(), key=lambda item: int(item[0].removeprefix("policy")))
     found = [
-        (policy.annotations.get("id") or f"{name}:{number}", policy.annotations.get("advice"), policy.effect)
+        (policy.annotations.get("id") or f"{name}:{number}", policy.annotations.get("advice"))
         for number, (_, policy) in enumerate(ordered, 1)
     ]
-    ids = {position: id for (position, _), (id, _, _) in zip(ordered, found, strict=True)}
+    ids = {position: id for (position, _), (id, _) in zip(ordered, found, strict=True)}
     for invalid in cedarpy.validate_policies(text, schema).errors:
         message = _POSITION.sub(lambda match: ids.get(match[0], match[0]), invalid.error)
         problems.append(f"{name}: {message}")
     return found
+
+
+def _drop_context(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Drop the conditions of permits that mention the context, and the forbids with such conditions."""
+    kept = {}
+    for name, policy in document["staticPolicies"].items():
+        conditions = [each for each in policy["conditions"] if not _mentions(each["body"], "Var", "context")]
+        if policy["effect"] == "permit" or len(conditions) == len(policy["conditions"]):
+            kept[name] = {**policy, "conditions": conditions}
+    return {**document, "staticPolicies": kept}
+
+
+def _mentions(node: Any, key: str, value: str) -> bool:
+    """Return whether a part of a JSON document has a member with this key and value."""
+    if isinstance(node, dict):
+        return node.get(key) == value or any(_mentions(each, key, value) for each in node.values())
+    return isinstance(node, list) and any(_mentions(each, key, value) for each in node)
 
 
 def _read_texts(folder: Path | None) -> list[tuple[str, str]]:

@@ -196,7 +196,7 @@ def make_request(choice: random.Random) -> Request:
         if filters or choice.random() < 0.3:
             sent["filters"] = filters or None  # type: ignore[assignment]
         if choice.random() < 0.2:
-            limit = 5
+            limit = 20  # the default
         else:
             sent[choice.choice(["limit", "top_k", "max_results"])] = choice.choice([limit, str(limit)])  # type: ignore[assignment]
         return Request(action, sent, limit, places, languages)
