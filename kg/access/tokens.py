@@ -156,7 +156,7 @@ class Tokens:
         """Read the file if it has changed. If it is damaged, the tokens of before stay."""
         try:
             state = self._path.stat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):  # a data directory that is a file is refused where it is opened
             return {}
         except OSError as error:
             raise StoreError(f"Cannot read {self._path}: {error.strerror or error}.") from error
