@@ -14,7 +14,7 @@ from fastmcp import Client
 from fastmcp.utilities.tests import ASGIServer
 from starlette.testclient import TestClient
 
-from kg.access.actors import READ, WRITE, Actor
+from kg.access.actors import READ, SEARCH, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.server.app import create_app
 from tests.accounts import SentBy
@@ -104,7 +104,7 @@ def as_ada(kg: KnowledgeGraph, scopes: frozenset[str]) -> Any:
 
 def test_an_agent_sends_a_code_and_asks_for_it_over_http(kg: KnowledgeGraph) -> None:
     async def work() -> None:
-        app = as_ada(kg, frozenset({READ, WRITE}))
+        app = as_ada(kg, frozenset({READ, SEARCH, WRITE}))
         async with app.router.lifespan_context(app):
             server = ASGIServer(url="http://127.0.0.1/mcp/zoning", app=app, transport_type="http")
             async with server.client() as client:
@@ -132,7 +132,7 @@ def test_hostile_calls_are_answered_or_refused_with_a_reason(kg: KnowledgeGraph)
     chosen = random.Random(7)
     answers = []
     with TestClient(
-        as_ada(kg, frozenset({READ, WRITE})), base_url="http://127.0.0.1", raise_server_exceptions=False
+        as_ada(kg, frozenset({READ, SEARCH, WRITE})), base_url="http://127.0.0.1", raise_server_exceptions=False
     ) as client:
         kiln = {**FEIGN, "section_id": "4", "title": "Kilns", "level": 1, "raw_content": "A kiln is fired by day."}
         assert client.post("/tools/kg_ingest_code_section", json=kiln).status_code == 200
@@ -161,7 +161,7 @@ def test_a_body_that_is_wrong_is_told_with_what_is_right(kg: KnowledgeGraph) -> 
         '{"municipality": "a", "state": "UT", "permissions": "by right"}': 'a list of objects is expected, as in [{"',
         '{"municipality": "a", "state": "UT", "permissions": [], "x": 1}': "x: unknown argument",
     }
-    with TestClient(as_ada(kg, frozenset({READ, WRITE})), base_url="http://127.0.0.1") as client:
+    with TestClient(as_ada(kg, frozenset({READ, SEARCH, WRITE})), base_url="http://127.0.0.1") as client:
         for body, says in wrong.items():
             answer = client.post("/tools/kg_ingest_use_permissions", content=body)
             assert answer.status_code == 400
