@@ -9,6 +9,8 @@ import shutil
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,8 @@ from starlette.testclient import TestClient
 
 import kg as package
 from kg.access.actors import SCOPES, Actor
+from kg.integrity.backup_schedule import BackupState
+from kg.integrity.replication import ReplicaState
 from kg.knowledge_graph import KnowledgeGraph
 from kg.observability import observe_connector
 from kg.server.app import create_app
@@ -79,6 +83,9 @@ def queries() -> Iterator[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def output(kg: KnowledgeGraph) -> Mapping[str, set[str]]:
     """The names in the output of a server that has done something of each kind, with their labels."""
+    confirmed = datetime.now(UTC)
+    states = BackupState(Path("/x"), confirmed=confirmed), ReplicaState("http://x", 1, 1, confirmed)
+    kg = replace(kg, backup_state=lambda: states[0], replica_state=lambda: states[1])
     app = create_app(kg, accounts=SentBy(actor=Actor("ann", frozenset(SCOPES))))
     with TestClient(app, base_url="http://127.0.0.1") as client:
         client.post("/tools/search", json={"query": "solar"})
@@ -132,6 +139,8 @@ FIRING: Mapping[str, Mapping[str, str]] = {
         'quadcite_disk_free_bytes{instance="a"}': "9e9x60",
         'quadcite_store_bytes{instance="a"}': "9e10x60",
     },
+    "QuadciteBackupFailed": {'quadcite_backup_failures{instance="a"}': "2x70"},
+    "QuadciteReplicaBehind": {'quadcite_replica_lag_seconds{instance="a"}': "0+60x60"},
     "QuadciteIndexDown": {'quadcite_index_up{instance="a"}': "0x60"},
     "QuadciteIndexBehind": {'quadcite_index_behind{instance="a"}': "1x60"},
     "QuadciteNoEmbeddings": {'quadcite_embedder_up{instance="a"}': "0x60"},
@@ -155,11 +164,12 @@ FIRING: Mapping[str, Mapping[str, str]] = {
         'quadcite_loads_total{instance="a",source="climate",outcome="source_unreadable"}': "_x55 1x5"
     },
 }
-MINUTES = {"QuadciteDerivationsDue": 400, "QuadciteVectorsPending": 80}
+MINUTES = {"QuadciteBackupFailed": 65, "QuadciteDerivationsDue": 400, "QuadciteVectorsPending": 80}
 """When alerts that wait longer than an hour have to fire."""
 QUIET = {
     "quadcite_ready": "1", "quadcite_store_writable": "1", "quadcite_disk_free_bytes": "9e10",
     "quadcite_store_bytes": "9e9",
+    "quadcite_backup_failures": "0", "quadcite_replica_lag_seconds": "30",
     "quadcite_index_up": "1", "quadcite_index_behind": "0", "quadcite_embedder_up": "1",
     "quadcite_vectors_pending": "0",
     'quadcite_derivations_due{derivation="mentions"}': "0", 'quadcite_http_requests_total{status="503"}': "9",

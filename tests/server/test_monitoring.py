@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -84,22 +86,37 @@ def test_a_server_that_answers_is_live_and_ready(client: TestClient) -> None:
     assert (answer.status_code, answer.json()["missing"]) == (200, [])
 
 
-def test_the_reasons_why_a_server_is_not_ready(kg: KnowledgeGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+class Failing:
+    """A part whose methods named `results` return these, or raise them."""
+
+    def __init__(self, part: Any, **results: Any) -> None:
+        self._part, self._results = part, results
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self._results:
+            return getattr(self._part, name)
+        return partial(self._answer, self._results[name])
+
+    def _answer(self, result: Any) -> Any:
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+
+def test_the_reasons_why_a_server_is_not_ready(kg: KnowledgeGraph) -> None:
     monitor = Monitor(kg, ToolThreads(kg))
     assert monitor.find_reasons()[0] == []
     monitor.is_stopping = lambda: True
     monitor.find_policy_problem = lambda: "press.cedar: line 3"
-    known = kg.search.status()
-    monkeypatch.setattr(kg.search, "status", lambda: replace(known, problem="/secret/path does not answer"))
+    status = replace(kg.search.status(), problem="/secret/path does not answer")
+    silent = replace(kg, search=Failing(kg.search, status=status))
+    monitor.kg = silent
     missing, degraded = monitor.find_reasons()
     assert (missing, set(degraded) >= {"policies"}) == (["stopping", "index"], True)
-
-    def fail() -> None:
-        raise StoreError("x")
-
-    monkeypatch.setattr(kg.store, "statistics", fail)
+    broken = replace(silent, store=Failing(kg.store, statistics=StoreError("x")))
+    monitor.kg = broken
     assert monitor.find_reasons()[0] == ["stopping", "store", "index"]
-    client = TestClient(create_app(kg), base_url="http://127.0.0.1")
+    client = TestClient(create_app(broken), base_url="http://127.0.0.1")
     answer = client.get("/health/ready")
     assert (answer.status_code, answer.json()["missing"]) == (503, ["store", "index"])
     assert "secret" not in answer.text

@@ -151,7 +151,10 @@ def test_a_server_exports_its_spans_to_a_collector(tmp_path: Path, monkeypatch: 
         monkeypatch.setenv("QUADCITE_MODELS_DIR", str(tmp_path / "none"))
         with served(tmp_path / "data"):
             address = find_address(tmp_path / "data")
-            assert httpx.get(f"{address}/sparql", params={"query": "ASK {}"}, headers=PARENT).status_code == 200
+            assert (
+                httpx.get(f"{address}/sparql", params={"query": "ASK {}"}, headers=PARENT, timeout=60).status_code
+                == 200
+            )
         until(lambda: bool(received))  # sent at the latest when the server ends
         collector.shutdown()
     resource = {each.key: each.value.string_value for each in received[0].resource_spans[0].resource.attributes}
