@@ -11,7 +11,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import CURATE, WRITE, Actor
 from kg.derivations.engine import WholeEngine
 from kg.derivations.state import State
 from kg.errors import ModelError, StoreError
@@ -477,7 +477,7 @@ def test_relations_are_reviewed_as_claims(graph: tuple[KnowledgeGraph, Path]) ->
     assert owned.words == "The Tide Gateway is owned by the Ferrowick Harbour Council."
     assert not list_claims(kg, kind="alignment").total
     assert list_claims(kg, kind="citation").total == 1  # of the European regulation, by its chunk
-    sender = SENDER.set(Actor("ada", frozenset({WRITE, ADMIN})))
+    sender = SENDER.set(Actor("ada", frozenset({WRITE, CURATE})))
     reviewed = review_claim(kg, owned.id, "reject")
     SENDER.reset(sender)
     assert (reviewed.kind, reviewed.asserted) == ("relation", False)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import CURATE, WRITE, Actor
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER
 from kg.tools.claims.review import review_claim
@@ -51,7 +51,7 @@ def test_one_name_of_several_types_is_one_entity_until_its_link_is_rejected(tmp_
         assert link.id == other.id
         assert link.claim is not None
         assert (link.confidence or 0) >= 0.72
-        sender = SENDER.set(Actor("ada", frozenset({WRITE, ADMIN})))
+        sender = SENDER.set(Actor("ada", frozenset({WRITE, CURATE})))
         try:
             review_claim(kg, link.claim, "reject")
         finally:
