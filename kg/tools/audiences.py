@@ -39,6 +39,7 @@ AWARE: Final = frozenset({"sparql", "sparql.query", "graphs.read"})
 KEPT_S: Final = 60.0
 """Seconds for which an audience counts, since policies may depend on the time. A commit or a changed policy ends it."""
 _KEPT: Final = "audiences"
+_GRAPHS: Final = "graphs of audiences"
 _MEMORY: Final = 5_000
 """Size of the memory of a view."""
 _DEPTH: Final = 4
@@ -87,10 +88,13 @@ def find_audience(kg: KnowledgeGraph, policies: Policies, actor: Actor) -> Audie
         known: tuple[Audience, float] | None = kg.memory.get(key)
         if known is not None and time.monotonic() - known[1] < KEPT_S:
             return known[0]
-        graphs = _Graphs(kg)
+        graphs: _Graphs | None = kg.memory.get((_GRAPHS, generation))
+        if graphs is None:
+            graphs = _Graphs(kg)
+            kg.memory.keep((_GRAPHS, generation), graphs, graphs.weight)
         seen = {resource: policies.decide(actor, SEE, resource).allowed for resource in graphs.resources}
         found = Audience(frozenset(graphs.find_seen(seen)), generation)
-        kg.memory.keep(key, (found, time.monotonic()), 1 + len(found.graphs))
+        kg.memory.keep(key, (found, time.monotonic()), _weigh(len(found.graphs)))
         return found
 
 
@@ -136,6 +140,10 @@ class _Graphs:
             self._resources[graph] = self._find_resources(graph)
 
     @property
+    def weight(self) -> int:
+        return _weigh(len(self._names))
+
+    @property
     def resources(self) -> set[Resource]:
         return {resource for found in self._resources.values() for resource in found}
 
@@ -155,6 +163,11 @@ class _Graphs:
         if not computed or depth == _DEPTH:
             return family
         return frozenset().union(*(self._find_resources(source, depth + 1) for source in computed))
+
+
+def _weigh(graphs: int) -> int:
+    """Compute the weight of a set of graphs in the memory, which keeps it also where there are very many."""
+    return 1 + graphs // 100
 
 
 def name_family(graph: str) -> str:
