@@ -175,6 +175,7 @@ class EdgeIndex(RestartedProcess):
             counted={iri: found["codes"][number] for iri, number in found["counted"]},
             near=found["near"],
             language=found["language"],
+            is_latin=found["is_latin"],
             uncompared=found["uncompared"],
             stop_words=found["stop_words"],
             is_void=found["is_void"],

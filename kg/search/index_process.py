@@ -126,6 +126,7 @@ class Server:
             "codes": [*distinct.values()],
             "near": ranking.near,
             "language": ranking.language,
+            "is_latin": ranking.is_latin,
             "uncompared": ranking.uncompared,
             "stop_words": ranking.stop_words,
             "is_void": ranking.is_void,

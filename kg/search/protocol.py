@@ -121,6 +121,8 @@ class Ranking:
     """How many of these are near the query (`kg.search.relevance.drop_unrelated`)."""
     language: str | None = None
     """The language of the query (primary subtag of BCP 47), or None if that is unsure."""
+    is_latin: bool = True
+    """Whether all letters of the query are Latin, in which strings without meaning are typed."""
     models: Mapping[str, str] = field(default_factory=dict)
     """The models whose vectors were compared, by space."""
     uncompared: Mapping[str, int] = field(default_factory=dict)

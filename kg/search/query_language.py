@@ -57,6 +57,7 @@ _MOST_STEMMED: Final = 8.0
 _WORDS: Final = 16
 """Words that are looked up."""
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_NOT_LATIN: Final = re.compile(r"[^\W\d_\u0000-\u024f\u1e00-\u1eff]")
 LANGUAGES: Final = to_word_set(
     """
     ar az be bg bn ca cs cy da de el en es et eu fa fi fr ga gl he hi hr hu hy id is it ja ka kk km ko lo lt lv mk ml mr
@@ -87,6 +88,11 @@ def detect_query_language(text: str, counts: Counts | None = None) -> str | None
     best = max(likely, key=likely.__getitem__)
     whole = sum(math.exp(each - likely[best]) for each in likely.values())
     return best if 1 / whole >= LEAST else None
+
+
+def is_latin(text: str) -> bool:
+    """Whether all letters of a text are Latin."""
+    return _NOT_LATIN.search(text) is None
 
 
 def _weigh(texts: int, having: int, *, is_stop_word: bool, is_stemmed: bool) -> float:

@@ -188,7 +188,7 @@ def group_candidates(
     """Group candidates by the coefficients that apply to them."""
     groups: dict[Coverage, list[Candidate]] = {}
     for each in candidates:
-        if ranking.language is None and not each.words and each.space in (OTHER, ALSO):
+        if ranking.language is None and ranking.is_latin and not each.words and each.space in (OTHER, ALSO):
             continue  # in an unknown language, such as none, the second model finds anything near
         calibration = CALIBRATIONS.get(ranking.models.get(each.space or "", ranking.model or ""))
         if calibration is not None and each.cosine is not None:

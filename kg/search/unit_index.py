@@ -31,7 +31,7 @@ from kg.search.points import (
     get_firsts,
 )
 from kg.search.protocol import CODES, Candidate, Codes, Conditions, Counts, Mode, Ranking, get_original
-from kg.search.query_language import detect_query_language
+from kg.search.query_language import detect_query_language, is_latin
 from kg.search.ranking import (
     INCOMPARABLE_SHARE,
     NO_MEANING,
@@ -195,6 +195,7 @@ class UnitIndex(UnitStore):
             uncompared=uncompared,
             stop_words=stop_words,
             is_void=required == {},
+            is_latin=asked.text is None or is_latin(asked.text),
         )
 
     def _count_uncompared(

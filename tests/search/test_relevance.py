@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kg.search.points import ALSO
 from kg.search.protocol import Candidate, Ranking
+from kg.search.query_language import is_latin
 from kg.search.relevance import CALIBRATIONS, are_near, drop_unrelated, estimate_answers, estimate_relevance, is_related
 
 MODEL, LIMITS = next(iter(CALIBRATIONS.items()))
@@ -82,6 +84,17 @@ def test_texts_that_no_model_compares_leave_it_open_if_they_are_most(
     found = estimate_relevance([candidate(cosine) for cosine in candidates], ranking)
     assert (found.covers is not None, found.refused) == (is_known, True)
     assert is_known or "Bangla" in (found.reason or "")
+
+
+def test_a_query_in_an_unknown_language_is_compared_unless_it_may_be_nonsense() -> None:
+    near = replace(candidate(0.7, language="en"), space=ALSO)
+    models = {ALSO: next(name for name, each in CALIBRATIONS.items() if each.other is not None)}
+    unsure = replace(COMPLETE, models=models)
+    assert is_latin("Qwrtz naïve Łódź 12")
+    assert not is_latin("Кто выиграл XLIX?")
+    assert estimate_relevance([near], unsure).refused
+    assert not estimate_relevance([near], replace(unsure, is_latin=False)).refused
+    assert not estimate_relevance([near], replace(unsure, language="ru")).refused
 
 
 def test_texts_that_are_near_are_told_although_others_are_lacking() -> None:
