@@ -66,7 +66,10 @@ for those of Wikidata test_wikidata."""
     [
         tool
         for tool in TOOLS
-        if tool.name not in OF_SPEECHES and not tool.tags <= {DOCUMENTS, ZONING} and WIKIDATA not in tool.tags
+        if tool.name not in OF_SPEECHES
+        and not tool.tags <= {DOCUMENTS, ZONING}
+        and WIKIDATA not in tool.tags
+        and tool.scope in EVERYONE.scopes
     ],
     ids=lambda tool: f"{tool.name}-{'-'.join(sorted(tool.tags))}",
 )
