@@ -19,7 +19,7 @@ BENCHMARKS = (
     "loading", "validation", "embedding", "search", "ranking", "relevance", "repair", "endpoint", "adversarial",
     "wikibase", "mentions", "concepts", "hansard", "speeches", "sittings", "summaries", "zoning", "ordinances",
     "districts", "secrets", "documents", "questions", "watching", "budget", "hybrid", "connectors",
-    "pages", "wikidata", "mixtures", "authentication", "policies",
+    "pages", "wikidata", "mixtures", "languages", "authentication", "policies",
 )  # fmt: skip
 
 
