@@ -18,7 +18,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.errors import ForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.catalog import FAMILIES, build_catalog, find_source
@@ -34,7 +34,7 @@ from kg.vocabulary import CATALOG_GRAPH, RDF, SOURCED, UNCOUNTED_GRAPHS, VOID, m
 from loaders.sources import load
 from tests.folders import open_graph
 
-ADA = Actor("ada", frozenset({WRITE, ADMIN}))
+ADA = Actor("ada", frozenset({WRITE, CURATE, ADMIN}))
 FIXTURES = bundle.folder("fixtures")
 DATASETS = """
 SELECT ?dataset ?loader ?title ?records ?triples ?issued ?modified ?run ?hash WHERE { GRAPH $catalog {

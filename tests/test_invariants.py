@@ -11,7 +11,7 @@ import pytest
 from pyoxigraph import QuerySolutions, RdfFormat, Store, Triple, parse
 
 from kg import bundle
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import BASE, PREFIXES, mint
@@ -20,8 +20,8 @@ from tests.folders import open_graph
 
 pytestmark = pytest.mark.long
 
-ADA = Actor("ada", frozenset({WRITE, ADMIN}))
-BOB = Actor("bob", frozenset({WRITE, ADMIN}))
+ADA = Actor("ada", frozenset({WRITE, CURATE, ADMIN}))
+BOB = Actor("bob", frozenset({WRITE, CURATE, ADMIN}))
 
 INVARIANTS = tomllib.loads((Path(__file__).parent / "invariants.toml").read_text(encoding="utf-8"))["invariant"]
 HEAD = f"@base <{BASE}> . " + "".join(f"@prefix {name}: <{iri}> . " for name, iri in PREFIXES.items())

@@ -16,7 +16,7 @@ from pyoxigraph import Literal, NamedNode, Triple
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph, Memory
 from kg.queries.pool import QueryPool
 from kg.server import pages
@@ -82,7 +82,7 @@ COUNT: Final = "SELECT (COUNT(DISTINCT ?unit) AS ?n) { ?unit a kg:Passage }"
 
 def change(kg: KnowledgeGraph, path: Path, number: int) -> None:
     """Load, remove and state again: one of several changes by its number."""
-    sender = Actor("Fern Ashby", frozenset({WRITE, ADMIN}))
+    sender = Actor("Fern Ashby", frozenset({WRITE, CURATE, ADMIN}))
     if number % 3 == 2:
         title = [Triple(NamedNode(f"cpr://doc/{ACT}"), DCTERMS.title, Literal(f"Kilns of users {number}"))]
         UserGraphs(kg).put(USER, title if number % 2 else [], sender)

@@ -12,7 +12,7 @@ import pytest
 from pyoxigraph import BlankNode, Literal, NamedNode, Quad, RdfFormat, Triple, parse
 
 from kg import bundle
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.errors import ConflictError, ForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import shipped
@@ -50,7 +50,7 @@ from tests.conftest import load_once
 from tests.examples import spread
 from tests.folders import open_graph
 
-ADA = Actor("ada", frozenset({WRITE, ADMIN}))
+ADA = Actor("ada", frozenset({WRITE, CURATE, ADMIN}))
 NOTES = mint("graph", "user", "notes")
 SHARED = Path(os.environ.get("QUADCITE_SHARED", Path(__file__).parents[2] / "shared"))
 LAWS = SHARED / "data" / "climate" / "CPR_huggingface_data_sample.parquet"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyoxigraph import NamedNode, Quad
 
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
 from kg.provenance.shipped import infer_graphs
@@ -21,7 +21,7 @@ from kg.user_graphs import UserGraphs
 from kg.vocabulary import ABOUT_GRAPH, DERIVED, EXTRACTED, KG, RDF, SKOS, SOURCED, UNCOUNTED_GRAPHS, mint
 from tests.folders import open_graph
 
-ADA = Actor("ada", frozenset({WRITE, ADMIN}))
+ADA = Actor("ada", frozenset({WRITE, CURATE, ADMIN}))
 ENERGY, RENEWABLE, SOLAR, ROOFTOP = (mint("concept", f"Q{number}") for number in (1020, 1009, 1010, 1016))
 
 CLOSURE = """

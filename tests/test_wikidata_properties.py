@@ -16,7 +16,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 
 from kg import bundle
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.errors import ConflictError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance.explanation import explain_triple
@@ -40,7 +40,7 @@ from tests.folders import open_graph
 
 SHARED = Path(os.environ.get("QUADCITE_SHARED", Path(__file__).parents[2] / "shared")) / "data" / "wikibase"
 
-ADA = Actor("ada", frozenset({WRITE, ADMIN}))
+ADA = Actor("ada", frozenset({WRITE, CURATE, ADMIN}))
 NOTES = mint("graph", "user", "notes")
 
 

@@ -13,7 +13,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store, Triple, parse
 from rdflib.namespace import SH as SHACL
 
 from kg import bundle
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.shacl.data_graph import DataGraph
 from kg.shacl.shapes import Shapes
 from kg.user_graphs import UserGraphs
@@ -23,8 +23,8 @@ from tests.examples import dear
 from tests.folders import open_graph
 from tests.shacl.test_differential import ODD_VALUES, OURS, assert_agreed
 
-ADA = Actor("ada", frozenset({WRITE, ADMIN}))
-BOB = Actor("bob", frozenset({WRITE, ADMIN}))
+ADA = Actor("ada", frozenset({WRITE, CURATE, ADMIN}))
+BOB = Actor("bob", frozenset({WRITE, CURATE, ADMIN}))
 
 FIXTURES = bundle.folder("fixtures")
 SUITE = Shapes.load_dataset()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.knowledge_graph import SENDER, KnowledgeGraph
 from kg.sparql.lint import check
 from kg.sparql.measured_schema import Schema
@@ -39,7 +39,7 @@ def all_kinds(tmp_path_factory: pytest.TempPathFactory) -> Schema:
         bend = {"municipality": "Quarry Bend", "state": "UT"}
         [first] = kg_build_summaries(kg, **bend, mode="agent", limit=1).pending
         kg_rebuild_summary(kg, **bend, section_id=first.section_id, summary="It says what the others mean.")
-        token = SENDER.set(Actor("ada", frozenset({WRITE, ADMIN})))
+        token = SENDER.set(Actor("ada", frozenset({WRITE, CURATE, ADMIN})))
         for verdict, claim in zip(("accept", "reject"), list_claims(kg, kind="use", limit=2).claims, strict=True):
             review_claim(kg, claim.id, verdict)
         SENDER.reset(token)

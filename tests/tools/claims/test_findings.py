@@ -10,7 +10,7 @@ import pytest
 from pyoxigraph import NamedNode, Store, Triple
 from typer.testing import CliRunner
 
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.cli.main import app
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
@@ -30,7 +30,7 @@ from tests.folders import copy_folder, open_graph
 
 FORD: Any = {"municipality": "Otter Ford", "state": "UT"}
 DALE: Any = {"municipality": "Linden Dale", "state": "UT"}
-ADA = Actor("ada", frozenset({WRITE, ADMIN}))
+ADA = Actor("ada", frozenset({WRITE, CURATE, ADMIN}))
 
 CODE = """
 1.10 Definitions

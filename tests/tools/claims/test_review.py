@@ -11,7 +11,7 @@ from pyoxigraph import Literal, NamedNode, Quad, Store, Triple
 from typer.testing import CliRunner
 
 from kg import bundle
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.cli import main
 from kg.cli.main import app
 from kg.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, StoreError
@@ -32,8 +32,8 @@ from loaders.sources import load
 from tests.conftest import load_once
 from tests.folders import open_graph
 
-ADA = Actor("ada", frozenset({WRITE, ADMIN}))
-EVE = Actor("eve", frozenset({WRITE, ADMIN}))
+ADA = Actor("ada", frozenset({WRITE, CURATE, ADMIN}))
+EVE = Actor("eve", frozenset({WRITE, CURATE, ADMIN}))
 
 TITLE = bundle.folder("fixtures") / "zoning" / "title_17_zoning.html"
 BEND: Any = {"municipality": "Quarry Bend", "state": "UT"}

@@ -15,7 +15,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Triple
 
 from kg import bundle
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import ADMIN, CURATE, WRITE, Actor
 from kg.errors import ForbiddenError, InvalidInputError, NotFoundError, QuadciteError
 from kg.knowledge_graph import KnowledgeGraph
 from kg.retrieval.results import SearchFilters
@@ -35,7 +35,7 @@ from tests.search import word_embedder
 
 pytestmark = pytest.mark.long
 
-SOMEBODY = Actor("somebody", frozenset({WRITE, ADMIN}))
+SOMEBODY = Actor("somebody", frozenset({WRITE, CURATE, ADMIN}))
 
 FIXTURES = bundle.folder("fixtures") / "hansard"
 INGEST = next(tool for tool in TOOLS if tool.name == "ingest_speech")
