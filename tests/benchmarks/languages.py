@@ -1,4 +1,4 @@
-"""Searches of texts in several languages beside searches of as many English ones, in the same run and in turns: processor time.
+"""Processor time of searches of texts in several languages, beside as many English ones, in the same run and in turns.
 
 Half of the texts of the first index are English, the others in the other languages of XQuAD; those of the second one
 are all English. Each is a mixture of two passages (`tests.benchmarks.mixtures`), with vectors that follow from its
