@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kg import __version__, loading
-from kg.access.actors import ADMIN, WRITE, Actor
+from kg.access.actors import CURATE, WRITE, Actor
 from kg.errors import InvalidInputError, ModelError, QueryLimitError, StoreError
 from kg.integrity.backup_schedule import BackupState
 from kg.integrity.backups import choose_retention, write_backup
@@ -229,7 +229,7 @@ def _run(kg: KnowledgeGraph, purpose: str, work: Callable[..., Any]) -> Document
 
 def review(kg: KnowledgeGraph, claim: str, verdict: Verdict, by: str) -> Document:
     """Accept or reject a claim with the tool `review_claim`, recorded under the name `by`."""
-    sender = SENDER.set(Actor(by, frozenset({WRITE, ADMIN})))
+    sender = SENDER.set(Actor(by, frozenset({WRITE, CURATE})))
     try:
         return review_claim(kg, claim, verdict).model_dump(mode="json", exclude_none=True)
     finally:
