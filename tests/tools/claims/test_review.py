@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from kg import bundle
 from kg.access.actors import ADMIN, CURATE, WRITE, Actor
-from kg.cli import main
+from kg.cli import claims
 from kg.cli.main import app
 from kg.errors import ConflictError, ForbiddenError, InvalidInputError, NotFoundError, StoreError
 from kg.knowledge_graph import SENDER, KnowledgeGraph
@@ -326,5 +326,5 @@ def test_what_a_source_asserts_is_not_promoted_again() -> None:
 
 
 def test_whoever_asks_for_help_reads_that_a_rejection_is_final() -> None:
-    for said in (review_claim.__doc__, main.review.__doc__):
+    for said in (review_claim.__doc__, claims.review.__doc__):
         assert "A rejection is final" in (said or "")
