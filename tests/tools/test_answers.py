@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import typing
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
 import pytest
@@ -18,6 +19,7 @@ from kg.tools.answers import TITLE_CHARACTERS, Answer, Wanted, build_answer, sho
 from kg.tools.calls import Tool
 from kg.tools.registry import TOOLS
 
+DAY = datetime(2026, 1, 1, tzinfo=UTC)
 PAGED = [tool for tool in TOOLS if "offset" in tool.arguments.model_fields]
 
 
@@ -109,7 +111,7 @@ def make_value(kind: Any, words: str, sizes: Iterator[int]) -> Any:
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         fields = {name: make_value(field.annotation, words, sizes) for name, field in kind.model_fields.items()}
         return kind.model_construct(**fields)
-    return {int: int(words.partition(" ")[0].partition(".")[0]), float: 0.5, bool: True, dict: {}}.get(
+    return {int: int(words.partition(" ")[0].partition(".")[0]), float: 0.5, bool: True, dict: {}, datetime: DAY}.get(
         origin or kind, f"{words} {'wörd ' * next(sizes)}"
     )
 
