@@ -59,7 +59,9 @@ def create(
     folder: Folder = None,
     keep: Annotated[
         int | None,
-        typer.Option("--keep", metavar="N", min=0, help="Remove all but the newest N points. 0: remove none."),
+        typer.Option(
+            "--keep", metavar="N", min=0, help="Keep the newest N points. If all three numbers are 0, all points stay."
+        ),
     ] = None,
     daily: Annotated[
         int | None, typer.Option("--keep-daily", metavar="N", min=0, help="Keep the last point of N days, too.")
@@ -73,7 +75,7 @@ def create(
 ) -> None:
     """Add a point to a folder of backups: files that it has are not copied again. A server may be running.
 
-    How many points are kept is by default that of the settings (QUADCITE_BACKUP_KEEP and others).
+    Each number of points that is not given is that of the settings (QUADCITE_BACKUP_KEEP and others).
     """
     target = _find_folder(folder, data_dir)
     given = {"newest": keep, "daily": daily, "weekly": weekly}
@@ -208,7 +210,8 @@ def _show_compacted(done: dict[str, Any]) -> None:
     for each in done["backups"]:
         output.put(f"Backups up to {each['written']}, with the old text: {each['target']}")
     output.put(
-        "Replace earlier backups (`kg backup create FOLDER --keep 1`), copies of them, and copies of the source files "
+        "Replace earlier backups (`kg backup create FOLDER --keep 1 --keep-daily 0 --keep-weekly 0`), copies of them, "
+        "and copies of the source files "
         "yourself."
     )
 

@@ -161,10 +161,12 @@ def _write_point(
 def choose_retention(
     settings: Settings, newest: int | None = None, daily: int | None = None, weekly: int | None = None
 ) -> Retention:
-    """Choose how many points are kept: as given, else as the settings have it."""
-    if newest is daily is weekly is None:
-        return Retention(settings.backup_keep, settings.backup_keep_daily, settings.backup_keep_weekly)
-    return Retention(newest or 0, daily or 0, weekly or 0)
+    """Choose how many points are kept: each number as given, else as the settings have it."""
+    return Retention(
+        settings.backup_keep if newest is None else newest,
+        settings.backup_keep_daily if daily is None else daily,
+        settings.backup_keep_weekly if weekly is None else weekly,
+    )
 
 
 def describe_point(point: Point) -> dict[str, Any]:

@@ -280,7 +280,7 @@ def backup(
 ) -> Document:
     """Add a point to a folder of backups and, with `read`, read its store through. Then remove points.
 
-    The settings have how many points are kept, if the arguments do not.
+    The settings have each number of points that the arguments do not.
     """
     return write_backup(kg, Path(folder), read=read, retention=choose_retention(kg.settings, newest, daily, weekly))
 

@@ -17,14 +17,21 @@ from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Triple
 from kg.access.actors import HOLDER
 from kg.errors import ConflictError, IndexUnavailableError, InvalidInputError, NotFoundError, QuadciteError
 from kg.integrity.backup_folder import BackupFolder, Point, Retention, StoredFile, encode_point, parse_point
-from kg.integrity.backups import list_backups, list_known_backups, restore_backup, verify_backups, write_backup
+from kg.integrity.backups import (
+    choose_retention,
+    list_backups,
+    list_known_backups,
+    restore_backup,
+    verify_backups,
+    write_backup,
+)
 from kg.integrity.compaction import compact
 from kg.knowledge_graph import KnowledgeGraph
 from kg.search.index_client import EdgeIndex
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from tests.adversarial.small_disk import SmallDisk
-from tests.folders import open_graph
+from tests.folders import open_graph, without_models
 
 DISK_MB = 64
 
@@ -219,6 +226,15 @@ def test_retention_keeps_the_newest_and_the_last_of_each_day_and_week(hours: lis
             last = {point.confirmed.strftime(period): point.number for point in points}
             assert {last[name] for name in sorted(last)[len(last) - min(count, len(last)) :]} <= kept
         assert len(kept) <= max(1, retention.newest) + retention.daily + retention.weekly
+
+
+def test_each_number_that_is_given_replaces_that_of_the_settings_alone(tmp_path: Path) -> None:
+    settings = without_models(tmp_path, backup_keep=5, backup_keep_daily=4, backup_keep_weekly=8)
+    assert choose_retention(settings) == Retention(5, 4, 8)
+    assert choose_retention(settings, newest=7) == Retention(7, 4, 8)
+    assert choose_retention(settings, daily=0) == Retention(5, 0, 8)
+    assert choose_retention(settings, weekly=1) == Retention(5, 4, 1)
+    assert choose_retention(settings, 1, 0, 0) == Retention(1, 0, 0)
 
 
 def test_a_point_is_read_as_it_was_written_also_with_fields_of_a_later_version() -> None:
