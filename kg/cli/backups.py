@@ -211,8 +211,7 @@ def _show_compacted(done: dict[str, Any]) -> None:
         output.put(f"Backups up to {each['written']}, with the old text: {each['target']}")
     output.put(
         "Replace earlier backups (`kg backup create FOLDER --keep 1 --keep-daily 0 --keep-weekly 0`), copies of them, "
-        "and copies of the source files "
-        "yourself."
+        "and copies of the source files yourself."
     )
 
 

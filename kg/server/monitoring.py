@@ -28,11 +28,10 @@ from starlette.routing import Route
 
 from kg import __version__
 from kg.access.audit import AuditLog
-from kg.access.endpoints import require_scope
 from kg.errors import QuadciteError
 from kg.integrity.backup_schedule import BackupState
 from kg.integrity.replication import ReplicaState
-from kg.knowledge_graph import SENDER, KnowledgeGraph
+from kg.knowledge_graph import KnowledgeGraph
 from kg.observability import REGISTRY, summarize_calls
 from kg.search.protocol import IndexStatus
 from kg.server.fair_limiter import FairLimiter
@@ -234,7 +233,6 @@ def routes(monitor: Monitor) -> list[Route]:
         return JSONResponse(document, 503 if missing else 200, headers=_NO_STORE)
 
     async def describe(request: Request) -> Response:
-        require_scope(SENDER.get(), "admin.state")
         return JSONResponse(await monitor.threads.run(monitor.describe, kind="light"), headers=_NO_STORE)
 
     return [

@@ -34,6 +34,7 @@ unless { ["search", "fetch", "health"].contains(resource.name) };
 when { context.args.limit > 5 };
 @id("partners-see") forbid(principal in Group::"partners", action == Action::"see", resource)
 unless { resource in Family::"graph/user/" || resource == Family::"graph/ref/" };
+@id("operators-watch") permit(principal in Group::"operators", action == Action::"admin.state", resource);
 @id("nobody-sees") forbid(principal in Group::"blind", action == Action::"see", resource);
 """
 EVERYTHING: Final = frozenset(SCOPES)
@@ -42,6 +43,7 @@ ACTORS: Final = {
     "pat": Actor("pat", EVERYTHING, frozenset({"partners"})),
     "bo": Actor("bo", EVERYTHING, frozenset({"blind"})),
     "root": Actor("root", EVERYTHING),
+    "olga": Actor("olga", frozenset({"read"}), frozenset({"operators"})),
     "reader": Actor("reader", frozenset({"read"})),
 }
 USER: Final = f"{BASE}graph/user/"
@@ -146,6 +148,12 @@ def test_a_path_requires_its_scope(client: TestClient, method: str, path: str, s
             assert answer.status_code == 403, (held, answer.text)
         elif "urn:x" not in path:
             assert answer.status_code != 403, (held, answer.text)
+
+
+def test_a_policy_alone_permits_the_state_of_the_server(client: TestClient) -> None:
+    assert client.post("/admin/state", headers=by("olga")).status_code == 200
+    assert client.post("/admin/state", headers=by("reader")).status_code == 403
+    assert client.get("/admin/backups", headers=by("olga")).status_code == 403
 
 
 def test_each_path_has_an_action(client: TestClient) -> None:
