@@ -2,7 +2,8 @@
 
 Policies decide the action ``see`` on datasets of the catalog, and on families of graphs for all others: a graph of a
 source is seen with its dataset, a graph that was computed from others with all of these, and any other graph with the
-family that its name begins with, such as ``graph/ref/`` or ``graph/prov``.
+family that its name begins with, such as ``graph/ref/`` or ``graph/prov``. A graph that was computed from graphs of no
+dataset, such as those of places, also needs its own family.
 
 A view fails closed. Its queries get the graphs of the audience as their dataset, so that no form of SPARQL reaches
 another; its index refuses every call, and so does its store, except for queries and counts. Only the actions in `AWARE`
@@ -162,7 +163,9 @@ class _Graphs:
         computed = [source for source in sources if source.startswith(_GRAPH)]
         if not computed or depth == _DEPTH:
             return family
-        return frozenset().union(*(self._find_resources(source, depth + 1) for source in computed))
+        decisive = frozenset(each for source in computed for each in self._find_resources(source, depth + 1))
+        # Such a graph can have statements about records of any dataset: the languages of texts, from their places.
+        return decisive if any(each.kind == "Dataset" for each in decisive) else decisive | family
 
 
 def _weigh(graphs: int) -> int:

@@ -15,6 +15,7 @@ from pyoxigraph import NamedNode, Quad
 from kg.access.actors import SCOPES, Actor
 from kg.errors import ForbiddenError, QueryForbiddenError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.queries.pool import UNLIMITED
 from kg.tools.audiences import Audience, find_audience, name_family, view
 from kg.tools.decisions import build_policies
 from kg.tools.schema.schema_measurement import get_schema
@@ -28,6 +29,10 @@ def see(folder: Path, condition: str) -> Any:
     rule = f'@id("see") forbid(principal in Group::"part", action == Action::"see", resource) unless {{ {condition} }};'
     (folder / "see.cedar").write_text(rule)
     return build_policies(folder)
+
+
+def select(kg: KnowledgeGraph, query: str) -> Any:
+    return kg.pool.run(query, limit=UNLIMITED).result
 
 
 PART: Final = Actor("pat", frozenset(SCOPES), frozenset({"part"}))
@@ -64,6 +69,24 @@ def test_the_graphs_of_a_dataset_are_seen_with_it(joined: KnowledgeGraph, tmp_pa
     none = find_audience(joined, see(tmp_path / "none", 'resource is Dataset && resource.loader == "nothing"'), PART)
     assert none is not None
     assert none.graphs == frozenset()
+
+
+def test_no_visible_graph_describes_things_of_hidden_datasets(joined: KnowledgeGraph, tmp_path: Path) -> None:
+    """Also those computed from graphs of no dataset: the languages of texts follow from their places."""
+    shared = 'resource == Family::"graph/ref/" || (resource is Dataset && resource.loader == "climate")'
+    found = find_audience(joined, see(tmp_path / "climate", shared), PART)
+    assert found is not None
+    described: dict[str, set[str]] = {}
+    for row in select(joined, "SELECT DISTINCT ?s ?g { GRAPH ?g { ?s a ?kind } }"):
+        described.setdefault(str(row["s"]), set()).add(row["g"].value)
+    seen = {
+        (row["g"].value, str(row["s"]))
+        for row in select(joined, "SELECT DISTINCT ?s ?g { GRAPH ?g { ?s ?p ?o } }")
+        if row["g"].value in found.graphs
+    }
+    assert any("/graph/src/climate/" in graph for graph, _ in seen)
+    hidden = {graph for graph, thing in seen if thing in described and not described[thing] & found.graphs}
+    assert hidden == set()
 
 
 def test_each_graph_is_seen_by_one_of_two_complements(joined: KnowledgeGraph, tmp_path: Path) -> None:
