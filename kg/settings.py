@@ -115,7 +115,7 @@ class Settings(BaseSettings):
     auth_scopes: dict[str, tuple[str, ...]] = Field(
         {},
         description="Scopes here by scope, role or group of the identity provider, as JSON: "
-        '`{"editors": ["write", "curate"]}`. Names of scopes here count as they are, also after `kg:`.',
+        '`{"editors": ["write", "curate"]}`. Scopes with the names of those here count as they are, also after `kg:`.',
     )
     auth_default_scopes: Annotated[tuple[str, ...], NoDecode] = Field(
         ("read", "search", "sparql"),

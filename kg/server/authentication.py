@@ -224,18 +224,24 @@ def to_actor(token: AccessToken, settings: Settings) -> Actor | None:
     issuer = urlsplit(str(claims.get("iss", ""))).hostname or "oauth"
     groups = _list(claims.get(settings.auth_group_claim))
     roles = _list(claims.get("roles"))
-    return _build_actor(f"{name}@{issuer}", [*token.scopes, *roles], groups, claims, settings)
+    return _build_actor(f"{name}@{issuer}", token.scopes, groups, claims, settings, roles)
 
 
 def _build_actor(
-    name: str, granted: Iterable[str], groups: Iterable[str], claims: Mapping[str, Any], settings: Settings
+    name: str,
+    granted: Iterable[str],
+    groups: Iterable[str],
+    claims: Mapping[str, Any],
+    settings: Settings,
+    roles: Iterable[str] = (),
 ) -> Actor | None:
     if len(name) > 256 or not name.isprintable():
         return None
     groups = tuple(groups)
     scopes = set(settings.auth_default_scopes)
-    for each in (*granted, *groups):
+    for each in (*granted, *roles, *groups):
         scopes.update(settings.auth_scopes.get(each, ()))
+    # Not of roles and groups: an `admin` of the organization is none of this server.
     scopes.update(scope for each in granted if (scope := each.removeprefix("kg:")) in SCOPES)
     kept = {each: value for each in settings.auth_claims if (value := _to_claim(claims.get(each))) is not None}
     return Actor(name, frozenset(scopes), frozenset(groups), kept)

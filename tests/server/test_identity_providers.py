@@ -182,6 +182,10 @@ def test_a_jwt_protects_every_protocol(jwt_client: TestClient, issuer: Issuer) -
         headers = bearer(issuer.sign(aud=ORIGIN, groups=groups)) | turtle
         written = jwt_client.put("/graphs/user/of-jwt", content=b"<urn:a> <urn:b> 1 .", headers=headers)
         assert written.status_code == status
+    # A role or group with the name of a scope is none: the organization has its own administrators.
+    for claims, status in (({"roles": ["admin"]}, 403), ({"groups": ["admin"]}, 403), ({"scope": "kg:admin"}, 200)):
+        asked = jwt_client.post("/admin/state", headers=bearer(issuer.sign(aud=ORIGIN, **claims)))
+        assert asked.status_code == status
     mine = bearer(issuer.sign(aud=ORIGIN, groups=["editors"]))
     assert jwt_client.delete("/graphs/user/of-jwt", headers=mine).status_code == 204
 
