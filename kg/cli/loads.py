@@ -30,7 +30,7 @@ def _describe(load: Mapping[str, Any]) -> tuple[str, str]:
     """Describe the locations of a load, and its outcome or the step in progress."""
     counts = [f"{number:,} {name}" for name, number in load.get("counts", {}).items() if number]
     doing = f"{load['doing']} {load['done']:,}" if "doing" in load else ""
-    return " ".join(load["locations"]), str(load.get("error", ", ".join(counts) or doing))
+    return " ".join(load.get("locations", ())), str(load.get("error", ", ".join(counts) or doing))
 
 
 @app.command("list")

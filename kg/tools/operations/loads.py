@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import Field
 
+from kg.access.actors import ADMIN
 from kg.errors import InvalidInputError, StoreError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, SENDER, KnowledgeGraph
 from kg.load_queue import ENDED, LoadQueue, QueuedLoad
@@ -36,7 +37,7 @@ class Load(Lean):
 
     number: int
     source: str
-    locations: list[str] = Field(description=f"The first {SHOWN} ones")
+    locations: list[str] | None = Field(None, description=f"The first {SHOWN} ones; for the scope admin")
     state: Literal["queued", "running", "done", "failed", "cancelled"]
     submitted: datetime
     submitted_by: str
@@ -109,7 +110,7 @@ def load_status(
     """Report loads of the queue: state, progress, counts of records, error.
 
     Use to follow a load after submit_load, or to see what waits. wait_s lets the call wait for the end of one load.
-    Returns loads, the newest first.
+    Returns loads, the newest first. The scope admin also reads locations and errors.
     Example: load_status(number=3, wait_s=20).
     Next: `cancel_load`; `list_resources` once it is done.
     """
@@ -152,10 +153,12 @@ def _await(queue: LoadQueue, number: int, seconds: float) -> QueuedLoad:
 
 def _describe(load: QueuedLoad) -> Load:
     runs = load.state == "running"
+    # Locations and errors have paths of the server, and parts of files that could not be read.
+    sees_paths = ADMIN in SENDER.get().scopes
     return Load(
         number=load.number,
         source=load.source,
-        locations=[*load.locations[:SHOWN]],
+        locations=[*load.locations[:SHOWN]] if sees_paths else None,
         state=load.state,
         submitted=load.submitted,
         submitted_by=load.client,
@@ -166,5 +169,5 @@ def _describe(load: QueuedLoad) -> Load:
         done=load.done if runs else None,
         total=load.total if runs else None,
         counts=None if load.report is None else {name: load.report[name] for name in COUNTS if name in load.report},
-        error=load.error,
+        error=load.error if load.error is None or sees_paths else "Senders with the scope admin read the reason.",
     )
