@@ -139,7 +139,8 @@ def redact(value: Any, name: str = "") -> Any:
             text = text.replace("\\", "/").rpartition("/")[2]
         return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}… [{len(text):,} characters]"
     if isinstance(value, Mapping):
-        return {str(key)[:80]: redact(each, str(key)) for key, each in list(value.items())[:SHOWN_ELEMENTS]}
+        left = {"…": f"[{len(value) - SHOWN_ELEMENTS:,} more]"} if len(value) > SHOWN_ELEMENTS else {}
+        return {str(key)[:80]: redact(each, str(key)) for key, each in list(value.items())[:SHOWN_ELEMENTS]} | left
     if isinstance(value, list | tuple):
         shown = [redact(each, name) for each in value[:SHOWN_ELEMENTS]]
         return shown if len(value) <= SHOWN_ELEMENTS else [*shown, f"[{len(value) - SHOWN_ELEMENTS:,} more]"]

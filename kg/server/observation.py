@@ -29,6 +29,8 @@ _UNAUDITED: Final = ("/static/", "/health", "/metrics", "/admin/state", "/docs",
 """Paths of which refused and failed requests alone are recorded: they read no data of the graph; programs poll them."""
 _OAUTH: Final = frozenset({"code", "code_verifier", "state"})
 """Parameters of OAuth that are secret. `state` alone may be that of a place."""
+_SUBJECTS: Final = ("graph", "query")
+"""Parameters that name the data of a request: its graph, or its query."""
 _REFUSED: Final = frozenset({401, 403, 429})
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY"})
 
@@ -110,7 +112,9 @@ class Observation:
             route = scope.get("route")
             entry.action = f"{scope['method']} {scope['path'][:200] if route is None else route.path}"
         if entry.arguments is None:
-            given = dict(QueryParams(scope["query_string"])) | scope.get("path_params", {})
+            query, path = dict(QueryParams(scope["query_string"])), scope.get("path_params", {})
+            # Only some are recorded, and clients may send any: those that name the data of the request are first.
+            given = path | {name: query[name] for name in _SUBJECTS if name in query} | query | path
             hidden = _OAUTH if not _OAUTH.isdisjoint(given.keys() - {"state"}) else ()
             entry.arguments = redact({name: "[redacted]" if name in hidden else each for name, each in given.items()})
         if response is not None:

@@ -159,7 +159,8 @@ class _Sparql:
         [(kind, text)] = operations
         if not text.strip():
             raise InvalidInputError(f"The {kind} is empty.")
-        note(action=f"sparql {kind}", arguments=redact(parameters))
+        # The text is first: only some arguments are recorded, and clients may send any.
+        note(action=f"sparql {kind}", arguments=redact({kind: [text]} | parameters))
         if kind == "update":
             return await self._update(request, text, parameters)
         self._endpoint.permit(actor, "sparql.query")

@@ -90,6 +90,7 @@ def test_every_end_of_a_call_is_logged(caplog, error, outcome, level):
         ("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbm4ifQ.c2ln", "query", "[redacted]"),
         ({"filters": {"token": "t", "iso3": ["BRA"]}}, "", {"filters": {"token": "[redacted]", "iso3": ["BRA"]}}),
         (list(range(12)), "ids", [*range(10), "[2 more]"]),
+        ({f"a{n}": n for n in range(12)}, "", {f"a{n}": n for n in range(10)} | {"…": "[2 more]"}),
         ("\ud800", "query", "?"),
     ],
 )

@@ -88,6 +88,16 @@ def test_each_request_is_one_entry_with_sender_action_and_outcome(client: TestCl
     assert verify(directory).problems == []
 
 
+def test_further_parameters_hide_no_query_and_no_graph(client: TestClient, directory: DataDirectory) -> None:
+    further = {f"a{number}": "x" for number in range(20)}
+    client.get("/sparql", params=further | {"query": "ASK {}"})
+    client.delete("/graphs/user/none", params=further)
+    client.delete("/graphs", params=further | {"graph": "urn:x:none"})
+    query, direct, named = (entry["arguments"] for entry in entries(directory))
+    assert (query["query"], direct["name"], named["graph"]) == (["ASK {}"], "user/none", "urn:x:none")
+    assert query["…"] == "[11 more]"
+
+
 def test_a_streamed_call_is_one_entry_with_its_outcome(client: TestClient, directory: DataDirectory) -> None:
     lines = {"Accept": "application/x-ndjson"}
     client.post("/tools/search", json={"query": "solar"}, headers=lines)
