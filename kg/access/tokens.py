@@ -169,6 +169,8 @@ class Tokens:
                     if self._stamp is None:
                         raise StoreError(f"Cannot read {self._path}: {error}. Restore or remove the file.") from error
                     log.error("Cannot read %s: %s. The tokens of before stay valid.", self._path, error)
+                    if isinstance(error, OSError):  # such as too many open files: the next request reads it again
+                        return self._tokens
                 self._stamp = stamp
             return self._tokens
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 import threading
 from datetime import UTC, datetime, timedelta
@@ -98,6 +99,22 @@ def test_a_damaged_file_keeps_the_tokens_of_before_and_opens_nothing(tokens: Tok
         assert tokens.find(hash_secret(secret)) is not None
         with pytest.raises(StoreError, match=r"tokens\.json"):
             Tokens(DataDirectory(tmp_path)).exist()
+
+
+def test_a_revocation_that_could_not_be_read_counts_with_the_next_request(
+    tokens: Tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secret = tokens.create("alice", [READ])
+    assert tokens.find(hash_secret(secret)) is not None
+    Tokens(DataDirectory(tmp_path)).revoke("alice")
+
+    def fail(*_: object, **__: object) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(Path, "read_text", fail)
+        tokens.find(hash_secret(secret))
+    assert tokens.find(hash_secret(secret)) is None
 
 
 def test_the_last_use_is_recorded_once_a_minute(tokens: Tokens, tmp_path: Path) -> None:
