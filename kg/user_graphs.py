@@ -130,7 +130,7 @@ class UserGraphs:
         """Put `triples` into a new graph and return its name."""
         if not len(triples):
             raise InvalidInputError("The payload has no triples. A new graph needs at least one.")
-        graph = mint("graph", "user", str(uuid.uuid4()))
+        graph = name_new_graph()
         self.put(graph, triples, actor)
         return graph
 
@@ -278,6 +278,11 @@ class UserGraphs:
         self.on_commit()
         if sum(len(change.added) + len(change.removed) for change in commit.changes) > _LARGE:
             release_memory()
+
+
+def name_new_graph() -> NamedNode:
+    """Make the name of a user graph that does not exist."""
+    return mint("graph", "user", str(uuid.uuid4()))
 
 
 def _skolemize(graph: NamedNode, triples: Sequence[Triple] | Payload) -> Payload:

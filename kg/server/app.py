@@ -40,6 +40,7 @@ from kg.load_schedule import Schedule, read_schedules
 from kg.loading import exclusive_load
 from kg.processes.garbage_collection import exempt_present_objects
 from kg.processes.leases import Leases
+from kg.provenance.permissions import check_request
 from kg.queries.pool import QueryPool
 from kg.remote.http import is_loopback
 from kg.search import index_sync
@@ -131,6 +132,7 @@ def build_endpoint(
         require_writable=graphs.require_writable,
         update=graphs.update if kg.settings.updates else None,
         permit=partial(require_endpoint, kg),
+        permit_write=lambda graph, method, actor: check_request(graph, method, actor, get_policies(kg)),
         is_restricted=lambda: is_restricted(get_policies(kg), SENDER.get()),
         find_audience=lambda: find_audience(kg, get_policies(kg), SENDER.get()),
         expand=lambda query, timeout_s: expand_services(get_view(kg, SENDER.get()), query, timeout_s),

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from kg.access.actors import Actor
 from kg.access.endpoints import require_scope
 from kg.knowledge_graph import SENDER
+from kg.provenance.permissions import Method
 from kg.queries.pool import QueryPool
 from kg.server.fair_limiter import FairLimiter
 from kg.settings import Settings
@@ -90,6 +91,8 @@ class Endpoint:
     """Who sent a request."""
     permit: Callable[[Actor, str], None] = require_scope
     """Raises ForbiddenError unless a sender may do an action (`kg.access.endpoints`)."""
+    permit_write: Callable[[NamedNode | None, Method, Actor], object] = lambda graph, method, actor: None
+    """Raises ForbiddenError unless a sender may write a graph by a method; None: the default graph."""
     is_restricted: Callable[[], bool] = lambda: False
     """Whether the sender of the request may read a part of the graphs only."""
     find_audience: Callable[[], Audience | None] = lambda: None

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Final, cast
 from urllib.parse import parse_qs
 
 import anyio.to_thread
@@ -25,6 +25,7 @@ from starlette.routing import Route, request_response
 from kg.access.actors import Actor
 from kg.errors import InvalidInputError, NotFoundError, ShapesViolatedError
 from kg.processes.child import Limits
+from kg.provenance.permissions import Method
 from kg.queries.pool import UNLIMITED
 from kg.server import request_bodies
 from kg.server.compression import Compression
@@ -39,6 +40,7 @@ from kg.sparql.terms import bind
 from kg.store.payloads import EXPANSION
 from kg.store.protocol import Rows
 from kg.text import quoted
+from kg.user_graphs import name_new_graph
 from kg.vocabulary import BASE
 
 PATH: Final = "/graphs"
@@ -88,7 +90,12 @@ class _GraphStore:
         if request.method in ("GET", "HEAD"):
             self._endpoint.permit(actor, "graphs.read")
             return await (self._list(request) if target is None else self._get(request, target))
-        self._endpoint.permit(actor, "graphs.write")  # before its payload is read and parsed
+        self._endpoint.permit(actor, "graphs.write")
+        # Before its payload is read and parsed; the write asks again, with its commit.
+        if target is None:
+            self._endpoint.permit_write(name_new_graph(), "PUT", actor)
+        else:
+            self._endpoint.permit_write(target.graph, cast("Method", request.method), actor)
         try:
             return await self._write(request, target, actor)
         except ShapesViolatedError as error:

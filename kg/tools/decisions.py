@@ -75,7 +75,7 @@ def list_resources() -> Iterator[Resource]:
         tags = sorted(tool.tags) if isinstance(tool, Tool) else ["command"]
         yield Resource("Tool", name_action(tool), {"name": name_action(tool), "scope": tool.scope, "tags": tags})
     for name, scope in ENDPOINTS.items():
-        yield Resource("Endpoint", name, {"scope": scope})
+        yield Resource("Endpoint", name, {} if scope is None else {"scope": scope})
     for family in FAMILIES:
         yield family.resource
 

@@ -12,6 +12,7 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Quad
 from starlette.testclient import TestClient
 
+from kg.access.actors import ADMIN, CURATE, SCOPES, WRITE, Actor
 from kg.knowledge_graph import KnowledgeGraph
 from kg.provenance import permissions
 from kg.provenance.permissions import FAMILIES, SHARED, Family
@@ -26,6 +27,7 @@ from loaders.confined_loads import ConfinedLoads
 from loaders.dispatch import call_here
 from loaders.sources import load
 from loaders.zoning.graph.readings import AGREED, READ, get_reading_graph
+from tests.accounts import SentBy
 from tests.loaders.conftest import MemoryIndex
 
 FEIGN = {"municipality": "Upper Feign", "state": "CT"}
@@ -111,6 +113,55 @@ def test_requests_of_graphs_obey_the_table(
     answer = client.post("/sparql", content=f"INSERT DATA {{ GRAPH <{graph}> {{ {said} }} }}", headers=update)
     assert (answer.status_code != 403) is (family.update in ("curate", "admin") and has_token), answer.text
     assert bool(quads(kg, graph)) is (family.update in ("curate", "admin") and has_token)
+
+
+GRAPHS = {"user": f"{USER}x/y", "cur": f"{CURATED}x/y"}
+
+
+@pytest.mark.parametrize("family", GRAPHS)
+@pytest.mark.parametrize("held", [*((scope,) for scope in SCOPES), (ADMIN, CURATE), (ADMIN, WRITE), ()], ids="+".join)
+def test_the_scope_of_the_table_alone_is_needed(kg: KnowledgeGraph, family: str, held: tuple[str, ...]) -> None:
+    """An update also needs that of the endpoint of SPARQL, admin."""
+    with serve_for(kg, *held) as served:
+        require_table(kg, served, family, held)
+
+
+@contextlib.contextmanager
+def serve_for(kg: KnowledgeGraph, *held: str) -> Iterator[TestClient]:
+    """Serve all requests as those of a sender with some scopes."""
+    accounts = SentBy(actor=Actor("one", frozenset(held)))
+    with TestClient(create_app(kg, accounts=accounts), base_url="http://127.0.0.1") as served:
+        yield served
+
+
+def require_table(kg: KnowledgeGraph, served: TestClient, family: str, held: tuple[str, ...]) -> None:
+    graph = GRAPHS[family]
+    said = f'<{graph}> <{RDFS.label.value}> "x" .'
+    served = TestClient(
+        create_app(kg, accounts=SentBy(actor=Actor("one", frozenset(held)))), base_url="http://127.0.0.1"
+    )
+    needed = WRITE if family == "user" else CURATE
+    turtle = {"Content-Type": "text/turtle"}
+    for method in ("PUT", "POST", "DELETE"):
+        answer = served.request(method, "/graphs", params={"graph": graph}, content=said, headers=turtle)
+        allowed = needed in held and (family, method) != ("cur", "PUT")
+        assert answer.status_code in ((200, 201, 204) if allowed else (403,)), (method, answer.text)
+        assert bool(quads(kg, graph)) is (allowed and method != "DELETE"), method
+    created = served.post("/graphs", content='<urn:x:a> <urn:x:b> "c" .', headers=turtle)
+    assert created.status_code == (201 if WRITE in held else 403), created.text
+    update = f"INSERT DATA {{ GRAPH <{graph}> {{ {said} }} }}"
+    answer = served.post("/sparql", content=update, headers={"Content-Type": "application/sparql-update"})
+    allowed = ADMIN in held and (family == "user" or CURATE in held)
+    assert answer.status_code == (204 if allowed else 403), answer.text
+    assert bool(quads(kg, graph)) is allowed
+
+
+def test_a_request_that_may_not_write_is_refused_before_its_payload_is_read(kg: KnowledgeGraph) -> None:
+    expected = ({"graph": GRAPHS["user"]}, 403), ({}, 403), ({"graph": GRAPHS["cur"]}, 400)
+    with serve_for(kg, CURATE) as served:
+        for params, status in expected:
+            said = {"content": "no Turtle", "headers": {"Content-Type": "text/turtle"}}
+            assert served.post("/graphs", params=params, **said).status_code == status, params  # type: ignore[arg-type]
 
 
 REPLACING = {
