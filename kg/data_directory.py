@@ -11,7 +11,7 @@ from typing import Final, Literal, overload
 REJECTED: Final = re.compile(r"[a-z][a-z0-9_]*-[0-9a-f]{24}")
 """Name of a record in quarantine, without the endings of its files."""
 
-Kind = Literal["content", "state", "cache", "transient", "kept", "process", "log", "access", "given"]
+Kind = Literal["content", "state", "cache", "transient", "kept", "process", "log", "access", "former", "given"]
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Entry:
     """A file or folder, or those whose names match a pattern. As an attribute of a data directory, it is its path.
 
     Content is backed up, and replaced by a restore. A compaction removes caches. The next start or restore finishes or
-    removes transient files. People remove kept ones. A restore leaves logs and
-    access data. Given ones are never written.
+    removes transient files. People remove kept ones. A restore leaves logs and access data. Earlier versions wrote
+    former ones, which an upgrade or a compaction removes. Given ones are never written.
     """
 
     name: str
@@ -71,12 +71,12 @@ class DataDirectory:
 
     snapshots = Entry("snapshots", "checkpoints that queries read, and temporary files", "cache", "queries")
     fetched = Entry("fetched", "files from the web that loads read", "cache", "the next load")
-    schema = Entry("schema.json", "state of an earlier version, no longer written", "cache")
-    checked = Entry("checked.json", "state of an earlier version, no longer written", "cache")
-    mentions = Entry("mentions", "state of an earlier version, no longer written", "cache")
-    entities = Entry("entities", "state of an earlier version, no longer written", "cache")
-    citations = Entry("citations", "state of an earlier version, no longer written", "cache")
-    summaries = Entry("summaries", "summaries of an earlier version, no longer written", "cache")
+    schema = Entry("schema.json", "state of an earlier version", "former")
+    checked = Entry("checked.json", "state of an earlier version", "former")
+    mentions = Entry("mentions", "state of an earlier version", "former")
+    entities = Entry("entities", "state of an earlier version", "former")
+    citations = Entry("citations", "state of an earlier version", "former")
+    summaries = Entry("summaries", "summaries of an earlier version", "former")
     partial_files = Entry("*.partial", "files and folders that a killed process was writing", "cache")
     old_snapshots = Entry("snapshots-*", "checkpoints of a killed process", "cache")
 

@@ -1,7 +1,7 @@
-"""Metrics, traces and steps of calls: the one place that knows Prometheus and OpenTelemetry.
+"""Metrics, traces and steps of calls: what all other modules count and trace with.
 
-``GET /metrics`` serves `REGISTRY`, and the state of the server (`kg.server.metrics`). Spans go to the OpenTelemetry SDK
-that the process has, and nowhere without one: Quadcite depends on the API alone (`kg.server.tracing`). Neither has
+``GET /metrics`` serves `REGISTRY`, and the state of the server (`kg.server.monitoring`). Spans go to the OpenTelemetry
+SDK that the process has, and nowhere without one: Quadcite depends on the API alone (`kg.server.tracing`). Neither has
 arguments of calls, since both have other readers than the caller.
 """
 

@@ -382,7 +382,7 @@ class Settings(BaseSettings):
         description="Folder of Cedar policies (`*.cedar`), which add to the default ones. It is read again after a "
         "change; an invalid file keeps the policies of before. None: the default policies alone.",
     )
-    updates: bool = Field(False, description="Accept SPARQL updates from the holder of the local token.")
+    updates: bool = Field(False, description="Accept SPARQL updates, which need the scope `admin`.")
     service_endpoints: Annotated[tuple[HttpUrl, ...], NoDecode] = Field(
         (), description="SPARQL endpoints allowed in SERVICE: URLs separated by spaces. All others are refused."
     )

@@ -1,4 +1,4 @@
-"""Graphs that people write: ``graph/user/...`` (everyone) and ``graph/cur/...`` (the holder of the token).
+"""Graphs that people write: ``graph/user/...`` (scope ``write``) and ``graph/cur/...`` (``curate``).
 
 `kg.provenance.permissions` decides who may write which graph. A write is checked before it is committed, against the
 shapes that target nodes of the resulting graph. The record shapes are closed for loaders, since a record contains only

@@ -186,12 +186,12 @@ class _Call:
             if method == "commit":
                 return self._commit
             if method in _OTHER_WRITES:
-                raise AttributeError(f"store.{method} is not for the calls of tools without the token")
+                raise AttributeError(f"store.{method} needs the scope 'admin'")
         found = getattr(getattr(self._kg, target), method)
         return found if callable(found) else lambda: found
 
     def _commit(self, replace: Mapping[Any, Any], describe: Callable[..., Patch] | None = None) -> Commit:
-        """Commit for a caller without the token, whose rights the server checks itself."""
+        """Commit for a caller without the scope ``admin``, whose rights the server checks itself."""
         store = self._kg.store
         return store.commit(replace, permissions.checked(store, describe or (lambda _: Patch()), permissions.RECORDS))
 

@@ -682,13 +682,13 @@ class Loading:
         return commit
 
     def keep_shared(self, replace: dict[NamedNode, Sequence[Quad]], records: dict[NamedNode, RecordOrigin]) -> None:
-        """Leave shared graphs that are the operator's as they are: a caller without the token does not change them."""
+        """Leave shared graphs that are the operator's as they are: only the scope ``admin`` changes them."""
         held = [graph for graph in replace if is_shared_graph(graph) and graph not in self.attributed]
         for graph in held:
             if stored := set(self.kg.store.graph(graph)):
                 if not stored >= set(replace[graph]):
                     self.report.warnings.append(
-                        f"{quoted(graph.value)}: Its description stays as it is. Changing it requires the token."
+                        f"{quoted(graph.value)}: Its description stays as it is. Changing it requires the scope admin."
                     )
                 del replace[graph]
                 records.pop(graph, None)

@@ -17,7 +17,10 @@ CURATE: Final = "curate"
 ADMIN: Final = "admin"
 SCOPES: Final = (READ, SEARCH, SPARQL, WRITE, CURATE, ADMIN)
 
-TOKEN_HINT: Final = "Send the local token (the file 'token' in the data directory) as `Authorization: Bearer TOKEN`."  # noqa: S105
+TOKEN_HINT: Final = (
+    "Send a token with this scope as `Authorization: Bearer TOKEN`. `kg token new NAME --scopes LIST` makes one. On "  # noqa: S105
+    "the server's machine the local token, the file 'token' in the data directory, has all scopes."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Actor:
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether the sender has no account: every process on this machine, and requests without credentials."""
+        """Whether the sender has no account: their request has no credentials."""
         return self == EVERYONE or not self.scopes
 
     def require(self, scope: str, action: str) -> None:
@@ -45,7 +48,7 @@ class Actor:
 
 
 EVERYONE: Final = Actor("local", frozenset({READ, SEARCH, SPARQL, WRITE}))
-"""Every process on this machine: the server binds loopback only."""
+"""The sender of a request without credentials, where no accounts are configured."""
 HOLDER: Final = Actor("local-admin", frozenset(SCOPES))
 """The holder of the local token."""
 

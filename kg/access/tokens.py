@@ -34,7 +34,6 @@ log = logging.getLogger(__name__)
 
 PREFIX: Final = "qc_"
 """How secrets begin, so that scanners find those that were published."""
-SECRET: Final = re.compile(r"qc_[A-Za-z0-9_-]{43}")
 RESERVED: Final = frozenset({"local", "local-admin", "nobody"})
 """Names that the server gives to senders itself."""
 USE_S: Final = 60.0

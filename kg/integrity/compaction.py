@@ -133,6 +133,6 @@ def _remove_caches(directory: DataDirectory) -> Iterator[str]:
 
     They may be older than the store.
     """
-    for path in (*directory.find("cache"), *directory.find_half_rejected()):
+    for path in (*directory.find("cache"), *directory.find("former"), *directory.find_half_rejected()):
         shutil.rmtree(path) if path.is_dir() else path.unlink()
         yield path.relative_to(directory.path).as_posix()

@@ -12,7 +12,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -20,7 +20,7 @@ import pyoxigraph
 from pyoxigraph import NamedNode
 
 from kg import __version__
-from kg.data_directory import ENTRIES, DataDirectory
+from kg.data_directory import DataDirectory
 from kg.errors import InvalidInputError, StoreDamagedError, StoreError, StoreVersionError
 from kg.files import measure_disk, write_file
 from kg.integrity.backups import write_closed_backup
@@ -39,8 +39,6 @@ _TEXTS_PER_S: Final = 1_000
 """Texts that are indexed in a second at least, with vectors that are there: a fifth of the measured rate."""
 _GRAPHS_PER_S: Final = 5
 """Graphs that are derived in a second at least."""
-_FORMER: Final = "of an earlier version"
-"""How the table of entries describes files that are not written any more."""
 
 Action = Literal["none", "rewrite", "rebuild", "remove"]
 
@@ -57,6 +55,8 @@ class Part:
     """Estimated time."""
     bytes: int = 0
     """Room on the disk that is needed in addition."""
+    removes: tuple[str, ...] = ()
+    """The files and folders, by their paths in the data directory, that the upgrade removes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,8 @@ def plan_upgrade(directory: DataDirectory) -> Plan:
     parts.append(shipped if is_current else _due(shipped, "rewrite", 10 + graphs // _GRAPHS_PER_S // 10, size // 2))
     parts += _compare_index(directory, texts)
     parts.append(_compare_derivations(directory, graphs))
-    former = list(_find_former(directory))
-    if former:
-        names = ", ".join(path.relative_to(directory.path).as_posix() for path in former[:5])
-        parts.append(Part("files of earlier versions", names, "none", "remove"))
+    if former := tuple(path.relative_to(directory.path).as_posix() for path in directory.find("former")):
+        parts.append(Part("files of earlier versions", ", ".join(former[:5]), "none", "remove", removes=former))
     content = sum(measure_disk(path) for path in directory.find("content"))
     return Plan(tuple(parts), directory.upgrade.exists(), content)
 
@@ -134,11 +132,9 @@ def upgrade(directory: DataDirectory, backup_to: Path | None, finish: Callable[[
             write_file(directory.upgrade, json.dumps(begun), sync=True)
             sync_folder(directory.path)
         _run_steps(directory)
-        for part in plan.parts:
-            if part.name == _DERIVATIONS and part.action != "none":
-                directory.derivations.unlink(missing_ok=True)
-        for path in list(_find_former(directory)):
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for name in (name for part in plan.parts for name in part.removes):
+            path = directory.path / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     finish()
     with DirectoryLock(directory.path, bare=True):
         directory.upgrade.unlink(missing_ok=True)
@@ -204,9 +200,6 @@ def _read_index_formats(directory: DataDirectory) -> Iterator[int]:
             yield 0
 
 
-_DERIVATIONS: Final = "state of derivations"
-
-
 def _compare_derivations(directory: DataDirectory, graphs: int) -> Part:
     current = DataDirectory.derivations.version
     found = 0
@@ -217,12 +210,9 @@ def _compare_derivations(directory: DataDirectory, graphs: int) -> Part:
         except sqlite3.DatabaseError:
             found = 0
         _require_known("The state of derivations", directory.derivations, found, current)
-    part = Part(_DERIVATIONS, str(found or "none"), str(current))
-    return part if found == current or not graphs else _due(part, "rebuild", 5 + graphs // _GRAPHS_PER_S)
-
-
-def _find_former(directory: DataDirectory) -> Iterator[Path]:
-    """Find the files that earlier versions wrote, and this one does not."""
-    for entry in ENTRIES:
-        if _FORMER in entry.contents:
-            yield from directory.find(entry)
+    part = Part("state of derivations", str(found or "none"), str(current))
+    if found == current or not graphs:
+        return part
+    return replace(
+        part, action="rebuild", seconds=5 + graphs // _GRAPHS_PER_S, removes=(DataDirectory.derivations.name,)
+    )

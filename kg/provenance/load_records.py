@@ -146,7 +146,7 @@ class RecordOrigin:
     said: Sequence[tuple[NamedNode, Literal]] = ()
     """Other properties of the whole graph, such as the method of extraction, or the secrets that were replaced."""
     author: str | None = None
-    """The caller who wrote it by a tool without the token (`kg.provenance.permissions`)."""
+    """The caller who wrote it by a tool without the scope ``admin`` (`kg.provenance.permissions`)."""
 
 
 Derived = Mapping[NamedNode, tuple[Sequence[Quad], RecordOrigin]]

@@ -1,11 +1,11 @@
 """Who may write which graph: one table for requests of graphs (PUT, POST, DELETE, SPARQL Update) and calls of tools.
 
-Graphs that a call of a tool writes without the token are attributed to its caller in ``graph/prov``::
+Graphs that a call of a tool writes without the scope ``admin`` are attributed to its caller in ``graph/prov``::
 
     <graph/src/...> prov:wasAttributedTo <id/agent/{actor}>
 
-Such calls may replace it. All other records were loaded from files, or written with the token: they need the token. A
-load by the operator takes over the records that it finds equal.
+Such calls may replace it. All other records were loaded from files, or written with the scope ``admin``, and need it.
+A load by the operator takes over the records that it finds equal.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kg.vocabulary import BASE, GENERATED, PROV, PROV_GRAPH, SOURCED
 
 Method = Literal["PUT", "POST", "DELETE", "UPDATE"]
 Right = Literal["write", "curate", "admin", "own", "rules", "nobody"]
-"""A scope, or for tools ``own``: new graphs, and those that calls without the token wrote; with the token all.
+"""A scope, or for tools ``own``: new graphs, and those that calls without the scope ``admin`` wrote; with it all.
 ``rules``: what follows from the other graphs, after each change of these."""
 
 _REQUESTABLE: Final = ("write", "curate", "admin")
@@ -131,13 +131,13 @@ def _describe_owner(graph: NamedNode | None) -> str:
 
 
 def get_author() -> str | None:
-    """Get the name of the caller whose tool call writes without the token; None: the operator or a holder writes."""
+    """Get the name of the caller whose tool call writes without the scope ``admin``; None: an operator writes."""
     actor = AUTHOR.get()
     return None if actor is None or ADMIN in actor.scopes else actor.name
 
 
 def find_attributed(store: Store, graphs: Iterable[NamedNode] | None = None) -> set[NamedNode]:
-    """Find those of `graphs` (None: of all) that calls without the token wrote."""
+    """Find those of `graphs` (None: of all) that calls without the scope ``admin`` wrote."""
     if graphs is None:
         query = bind(ATTRIBUTED, prov=PROV_GRAPH, graphs=Text(ALL))
     elif wanted := sorted(graphs, key=str):
@@ -162,7 +162,9 @@ def take_over(store: Store, graphs: Iterable[NamedNode]) -> None:
 
 
 def check_changes(store: Store, changes: Sequence[GraphChange], prefixes: tuple[str, ...] = _OWNED) -> None:
-    """Raise ForbiddenError if a tool call without the token changes what it did not write. Call it under the lock.
+    """Raise ForbiddenError if a tool call without the scope ``admin`` changes what it did not write.
+
+    Call it under the lock.
 
     `prefixes` are those of the graphs that are checked. Shared graphs that lose their last reference may be removed.
     """
@@ -191,11 +193,11 @@ def checked(store: Store, describe: Describe, prefixes: tuple[str, ...] = _OWNED
 
 
 def refuse_foreign(graphs: Sequence[NamedNode], author: str) -> None:
-    """Raise ForbiddenError if there are `graphs`: those that a caller may not change without the token."""
+    """Raise ForbiddenError if there are `graphs`: those that a caller may not change without the scope ``admin``."""
     if graphs:
         named = ", ".join(graph.value for graph in graphs[:_SHOWN])
         more = f" and {len(graphs) - _SHOWN} more" if len(graphs) > _SHOWN else ""
         raise ForbiddenError(
-            f"{named}{more}: loaded from files or written with the token, so {author} may not replace it without the "
-            f"token. {TOKEN_HINT} Calls without it may add records, and replace those that such calls wrote."
+            f"{named}{more}: loaded from files or written with the scope 'admin', so {author} may not replace it "
+            f"without it. {TOKEN_HINT} Other calls may add records, and replace those that such calls wrote."
         )

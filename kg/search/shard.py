@@ -118,10 +118,10 @@ class Shard:
     """Points deleted or overwritten since the shard was opened or optimized; they still take space."""
     written: int = 0
     """Updates since the shard was opened."""
-    names: tuple[str, ...] = ()
+    vector_names: tuple[str, ...] = ()
     """The names of the vectors that were created."""
     _written_s: float = -math.inf
-    """When the last one was made."""
+    """When the last update was made."""
     fields: tuple[str, ...] = (analyzers.ENGLISH,)
     """The fields of texts (`kg.search.analyzers`): one for each analyzer of a text that it has or had."""
     _name: str = "edge-1"
@@ -225,7 +225,7 @@ class Shard:
         found = [
             self._search(name, query, where, limit, params)
             for name, query in ((one, [*vector]), (several, [[*vector]]))
-            if name in self.names and self._count_name(name)
+            if name in self.vector_names and self._count_name(name)
         ]
         return found[0] if len(found) == 1 else Hits.join(found).cut(limit)
 
@@ -314,7 +314,7 @@ class Shard:
         rows = unpack(packed, self.spaces[space].dimensions)
         has_several = len(rows) > 1
         name = get_names(space)[has_several]
-        if name not in self.names:
+        if name not in self.vector_names:
             self._create_vectors(name, self.spaces[space].dimensions, _ROWS[has_several])
         return {name: rows if has_several else rows[0]}
 
@@ -409,7 +409,7 @@ class Shard:
             # recorded first: a crash in between leaves vectors of no space, which the next call drops
             own = get_names(name)
             self.spaces = {each: known for each, known in self.spaces.items() if each != name}
-            self.names = tuple(each for each in self.names if each not in own)
+            self.vector_names = tuple(each for each in self.vector_names if each not in own)
             self._write_record()
             # None that was never created: a kill while a deletion is replayed leaves a shard that cannot be opened.
             if dropped := [each for each in self._had_names if each in own]:
@@ -428,7 +428,7 @@ class Shard:
             self._write(qe.UpdateOperation.create_dense_vector(name, dimensions, qe.Distance.Cosine, rows, _HALF))
             self.flush()
             # Recorded last: after a crash in between, they are created again, which changes nothing.
-            self.names = tuple(sorted((*self.names, name)))
+            self.vector_names = tuple(sorted((*self.vector_names, name)))
             self._write_record()
 
     @property
@@ -485,7 +485,7 @@ class Shard:
             self.flush()
             self.dead_points = 0
             self._failed_at = self.count_stored()
-            schema = json.dumps({"fields": self.fields, "spaces": self._describe_spaces(), "names": self.names})
+            schema = json.dumps({"fields": self.fields, "spaces": self._describe_spaces(), "names": self.vector_names})
             shutil.copytree(self.folder / self._name, copy)
             self._replay = []
         try:
@@ -548,7 +548,7 @@ class Shard:
             self.spaces = _read_spaces(record["spaces"])
             self.fields = tuple(record["fields"])
             self._optimized_at = record["optimized_at"]
-            self.names = tuple(record["names"])
+            self.vector_names = tuple(record["names"])
             self._had_names = tuple(record["had_names"])
             _require_room(self.folder)
             # a damaged file can crash the process instead of raising: count the attempts that did not return
@@ -577,7 +577,7 @@ class Shard:
 
     def _clear(self) -> None:
         self._name, self.spaces, self.fields, self._optimized_at = "edge-1", {}, (analyzers.ENGLISH,), 0
-        self.names = self._had_names = ()
+        self.vector_names = self._had_names = ()
         for path in self.folder.iterdir():
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -602,7 +602,7 @@ class Shard:
             "version": _VERSION,
             "shard": self._name,
             "spaces": self._describe_spaces(),
-            "names": self.names,
+            "names": self.vector_names,
             "had_names": self._had_names,
             "fields": self.fields,
             "optimized_at": self._optimized_at,
@@ -704,7 +704,7 @@ def compact_folder(folder: Path) -> None:
     for name, space in old.spaces.items():
         draft.use_space(name, space)
         for each, rows in zip(get_names(name), _ROWS, strict=True):
-            if each in old.names:
+            if each in old.vector_names:
                 draft._create_vectors(each, space.dimensions, rows)
     offset: Any = None
     while True:

@@ -1,4 +1,4 @@
-"""Routes for the holder of the local token: ``POST /admin/query`` and ``POST /admin/snapshot``, for the command line.
+"""Routes with the scope ``admin``: ``POST /admin/query`` and ``POST /admin/snapshot``, for the command line.
 
 ``query`` answers like ``/sparql``, without a limit on rows or time. ``snapshot`` answers with the folder of a
 checkpoint of the store as one JSON line, and keeps it until the client disconnects.
@@ -27,7 +27,7 @@ from kg.store.protocol import Snapshot
 
 
 def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
-    """Build the routes over `kg`. `endpoint` authenticates and answers queries."""
+    """Build the routes over `kg`. `endpoint` asks the policies and answers queries."""
 
     async def query(request: Request) -> Response:
         endpoint.permit(endpoint.actor(request), "admin.query")

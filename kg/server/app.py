@@ -1,4 +1,4 @@
-"""The composition root of the server: opens the graph, mounts MCP and all routes, and serves them on loopback."""
+"""The composition root of the server: opens the graph, mounts MCP and all routes, and serves them."""
 
 from __future__ import annotations
 

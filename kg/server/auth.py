@@ -1,8 +1,9 @@
 """The local token, which `kg.server.authentication` accepts, and the refusal of foreign web pages.
 
-The server binds loopback only, so every client runs on this machine and may read and write. The scope `ADMIN` requires
-the token that the server writes into its data directory, readable by its own user only. A browser on this machine also
-runs pages of other people: `HostGuard` refuses their requests.
+The server writes the local token into its data directory at each start, readable by its own user only. It has all
+scopes. Without accounts the server binds loopback only (`kg.server.http_server.check_bind`), and every process of the
+machine may read and write. A browser on this machine also runs pages of other people: `HostGuard` refuses their
+requests.
 """
 
 from __future__ import annotations

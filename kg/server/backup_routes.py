@@ -27,7 +27,7 @@ _NO_STORE = {"Cache-Control": "no-store"}
 
 
 def routes(kg: KnowledgeGraph, endpoint: Endpoint) -> list[Route]:
-    """Build the routes over the folder of the settings. `endpoint` authenticates."""
+    """Build the routes over the folder of the settings. `endpoint` asks the policies."""
 
     def find_folder() -> BackupFolder:
         if kg.settings.backup_to is None:

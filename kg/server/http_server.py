@@ -1,4 +1,4 @@
-"""The HTTP server as a process: the loopback socket it listens on, its logs, and how it starts and stops."""
+"""The HTTP server as a process: the socket it listens on, its logs, and how it starts and stops."""
 
 from __future__ import annotations
 

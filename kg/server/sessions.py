@@ -6,9 +6,9 @@ out.
 The browser has its name in a cookie that scripts cannot read (HttpOnly) and that requests of other sites do not carry
 (SameSite=Strict; over https also Secure, with a ``__Host-`` name). Only its hash is kept here.
 
-Forms (`kg.server.pages.sign_in`) have all scopes of a session, and the CSRF token of it. Where accounts are required, a
-session also reads, as `kg.server.authentication.BROWSED` allows. Nothing else is written by a cookie: the protocols
-(SPARQL, Graph Store, tools) take the token itself in their requests.
+Forms (`kg.server.pages.sign_in`) have all scopes of a session, and the CSRF token of it. Where accounts are required,
+the cookie also reads pages, graphs, tools and SPARQL, with the scopes in `kg.server.authentication.BROWSED`. Nothing
+else is written by a cookie: tools that write, SPARQL updates and writes of graphs need a token in the request.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The response is the structured content that MCP returns, with MCP's ``_meta`` as ``meta``. ``?tag=`` selects among
 tools that share a name (``?tag=research`` for the deep-research pair); without it the first one is called. The commands
-of the command line (`kg.tools.commands`) are called the same way, with the local token; they are not listed.
+of the command line (`kg.tools.commands`) are called the same way, with the scope ``admin``; they are not listed.
 
 With ``Accept: application/x-ndjson`` the response is a stream of JSON lines: ``{"progress": [done, total, doing]}``
 while the call runs, then ``{"result": ...}`` or ``{"error": {"code", "message", "retryable"}}``. A client that

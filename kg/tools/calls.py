@@ -1,5 +1,5 @@
-"""Functions that are called by name with JSON arguments: tools, which agents may call, and commands, which only the
-holder of the local token may call."""
+"""Functions that are called by name with JSON arguments: tools, which agents may call, and commands, which need
+the scope ``admin``."""
 
 from __future__ import annotations
 

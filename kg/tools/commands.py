@@ -25,6 +25,7 @@ from kg.loading import exclusive_load, wait_for_embeddings
 from kg.retrieval.results import DatasetCheck
 from kg.search.index_sync import repair_index
 from kg.store.protocol import select, term_text
+from kg.tools import derivations
 from kg.tools.calls import Command
 from kg.tools.catalog.health import find_problems
 from kg.tools.claims.review import Verdict, review_claim
@@ -49,8 +50,6 @@ WATCH_S: Final = 30.0
 
 def store_status(kg: KnowledgeGraph) -> Document:
     """Count the contents of the data directory and of its search index."""
-    from kg.tools import derivations
-
     counted, indexed = kg.store.statistics(), kg.search.status()
     quarantine = kg.settings.directory.quarantine
     check = kg.dataset_check and kg.dataset_check()
@@ -204,8 +203,6 @@ def mentions(kg: KnowledgeGraph, full: bool = False) -> Document:
 
 def derive(kg: KnowledgeGraph, name: str | None = None, full: bool = False) -> Document:
     """Compute due derived graphs, of the derivation `name` or of all; with `full`, all of them."""
-    from kg.tools import derivations
-
     return _run(kg, "derive", partial(derivations.derive, kg, name, full=full))
 
 
@@ -287,8 +284,6 @@ def backup(
 
 def doctor(kg: KnowledgeGraph, read: bool = True, repair: bool = False) -> Document:
     """Inspect the index, a sample of each derivation and, with `read`, the store; with `repair`, repair them."""
-    from kg.tools import derivations
-
     PROGRESS.get()(0, None, "reading the store")
     document = inspect_and_repair(kg, read=read, repair=repair)
     if "index" not in document["checked"]:  # a damaged store is not read any further

@@ -300,8 +300,8 @@ def record_summary(
 def commit_summaries(kg: KnowledgeGraph, tree: CodeTree, summaries: Sequence[Summary], run: Run) -> str | None:
     """Commit summaries, each replacing any other of its section. Returns the run, or None if nothing changed.
 
-    Concurrent builds leave one summary per section. Raises ForbiddenError if a caller without the token would replace
-    a summary of the operator.
+    Concurrent builds leave one summary per section. Raises ForbiddenError if a caller without the scope ``admin`` would
+    replace a summary of the operator.
     """
     built = timestamp(datetime.now(UTC))
     graphs = {NamedNode(summary.graph): summary for summary in summaries}

@@ -237,9 +237,16 @@ def test_each_number_that_is_given_replaces_that_of_the_settings_alone(tmp_path:
     assert choose_retention(settings, 1, 0, 0) == Retention(1, 0, 0)
 
 
+class LaterPoint(Point):
+    """A point with a field that this version does not know."""
+
+    later: int
+
+
 def test_a_point_is_read_as_it_was_written_also_with_fields_of_a_later_version() -> None:
     point = make_point(1, datetime(2026, 1, 1, tzinfo=UTC))
     assert parse_point(encode_point(point), "here") == point
+    assert parse_point(encode_point(LaterPoint(**dict(point), later=1)), "here") == point
     fields = json.loads(encode_point(point))
     with pytest.raises(QuadciteError, match="here"):
         parse_point(json.dumps({**fields, "point": {**fields["point"], "quads": 5}}).encode(), "here")

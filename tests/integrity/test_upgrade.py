@@ -93,6 +93,7 @@ def test_a_dry_run_names_the_older_parts_and_changes_nothing(directory: DataDire
     assert list_due(plan.parts) == {
         "ontology, codes and shapes", "search index", "state of derivations", "files of earlier versions",
     }  # fmt: skip
+    assert {name for part in plan.parts for name in part.removes} == {"derivations.sqlite", "mentions", "schema.json"}
     document = plan.to_dict()
     assert document["seconds"] > 0
     assert document["bytes"] > 0

@@ -1,4 +1,4 @@
-"""Who may write: requests of graphs and calls of tools obey one table, with and without the token, also indirectly."""
+"""Who may write: requests of graphs and calls of tools obey one table, with and without `admin`, also indirectly."""
 
 from __future__ import annotations
 

@@ -345,7 +345,7 @@ def review_claim(
 ) -> Reviewed:
     """Accept or reject a claim found in a text: a use, standard, citation, relation and so on.
 
-    Use after reading its words; it needs the local token. A rejection is final. Returns asserted: whether it holds.
+    Use after reading its words; it needs the scope `curate`. A rejection is final. Returns asserted: whether it holds.
     Example: review_claim(claim="https://w3id.org/quadcite/id/st/9f2c", verdict="reject").
     Next: `list_claims`.
     """

@@ -127,7 +127,9 @@ def kg_build_summaries(
         each.reason = clipped(each.reason, 300)
     said = {
         f"Paused after {ANSWER_AFTER_S:g} s. Call again with the same arguments for the rest.": done["paused"],
-        f"{done['kept']} summaries of the operator stay as they are. Replacing them requires the token.": done["kept"],
+        f"{done['kept']} summaries of the operator stay as they are. Replacing them needs the scope admin.": done[
+            "kept"
+        ],
         f"{len(failed)} sections failed. The first {SHOWN} are listed.": len(failed) > SHOWN,
         f"{len(done['circular'])} sections have no summary, since their parents form a cycle.": done["circular"],
     }

@@ -296,7 +296,7 @@ class Findings:
             # A section that is derived again is one of the store.
             section = None if key in gone else work.own.get(key) or work.code.sections.get(key)
             for reading in work.readings.get(key, ()):
-                # Those of others that a caller without the token may not remove have no effect.
+                # Those of others that a caller without the scope `admin` may not remove have no effect.
                 is_own = author is None or reading.reader == get_reader(author)
                 if section is not None and is_own and not reading.is_of(section):
                     yield _Found(get_reading_graph(work.name, key, reading.reader), graph)
