@@ -330,7 +330,7 @@ def test_a_caller_replaces_no_summary_of_the_operator(
     operator_loads(kg, "code.json")
     built = call(client, "kg_build_summaries", **FEIGN).json()
     assert before <= quads(kg, GENERATED)
-    assert any("'admin'" in note for note in built["notes"]), built
+    assert any("scope admin" in note for note in built["notes"]), built
     assert call(client, "kg_build_summaries", holder(kg), **FEIGN).status_code == 200
     assert not before <= quads(kg, GENERATED)
 
