@@ -22,7 +22,7 @@ from kg.server.authentication import Accounts
 from kg.server.http_server import check_bind
 from kg.server.sessions import COOKIE
 from kg.settings import Settings
-from tests.server.test_sign_in import csrf_of
+from tests.server.test_sign_in import csrf_of, enter
 
 BASE = "http://127.0.0.1:8000"
 ASK = {"params": {"query": "ASK {}"}}
@@ -133,6 +133,16 @@ def test_a_browser_is_sent_to_the_page_for_signing_in_and_reads_by_its_session(s
     assert client.put("/graphs/user/notes", content=b"", headers=turtle).status_code == 403, "a cookie writes nothing"
     served.tokens.revoke("alice")
     assert client.get("/search?q=x", headers=BROWSER).status_code == 303, "a session ends with its token"
+
+
+def test_a_session_cancels_queries_with_the_scope_of_its_token(serve: Any) -> None:
+    served = serve()
+    for name, scopes, status in (("reader", [READ], 403), ("writer", [READ, WRITE], 404)):
+        secret, client = served.tokens.create(name, scopes), served.open()
+        enter(client, secret)
+        csrf = csrf_of(client.get("/login", headers=BROWSER).text)
+        unknown = {"csrf": csrf, "query": "123456789", "pool": "tools"}
+        assert client.post("/status/cancel", data=unknown).status_code == status
 
 
 def test_cookies_over_https_are_of_this_host_alone(serve: Any) -> None:

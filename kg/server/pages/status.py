@@ -1,6 +1,6 @@
 """The state of the server (``/status``): loads, quarantine, dataset check, index, queries, storage, services.
 
-Everybody may read it. A user who is signed in may also cancel queries, by a form.
+A user who is signed in, and may do ``sparql.cancel``, may also cancel queries, by a form.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from kg.access.actors import Actor
 from kg.errors import NotFoundError
+from kg.knowledge_graph import SENDER
 from kg.load_log import LoadState
 from kg.server.html import page
 from kg.server.pages.sign_in import form_route
@@ -22,8 +24,10 @@ from kg.server.pages.site import Site
 from kg.server.sessions import Form
 from kg.text import quoted
 from kg.tools.catalog.server_state import describe_server, list_pools
+from kg.tools.decisions import get_policies, require_endpoint
 
 _FOLDERS: Final = re.compile(r"(?<!\S)/(?:[^\s/]+/)+")
+_CANCEL: Final = "sparql.cancel"
 _REPORTED: Final = (
     "loaded",
     "skipped",
@@ -40,10 +44,11 @@ def routes(site: Site) -> list[Route]:
     """Build the routes of the page and of its form."""
 
     def show(request: Request) -> Response:
-        state = describe_server(site.kg)
+        state, session = describe_server(site.kg), site.sessions.find(request)
         context = {
             "state": state,
-            "session": site.sessions.find(request),
+            "session": session,
+            "csrf": session.csrf if session is not None and _may_cancel(site, session.actor) else None,
             "running": [_describe_load(load) for load in state.running],
             "ended": [_describe_load(load) for load in state.ended],
             "hide_paths": hide_paths,
@@ -52,6 +57,7 @@ def routes(site: Site) -> list[Route]:
         return page(request, "status.html", context, headers={"Cache-Control": "no-store"})
 
     def cancel(request: Request, form: Form) -> Response:
+        require_endpoint(site.kg, SENDER.get(), _CANCEL)
         number, pool = form.get("query", ""), list_pools(site.kg).get(form.get("pool", ""))
         known = number.isascii() and number.isdigit() and len(number) < 20
         if pool is None or not known or not pool.cancel(int(number)):
@@ -59,6 +65,10 @@ def routes(site: Site) -> list[Route]:
         return RedirectResponse("/status#queries", 303)
 
     return [site.route("/status", show), form_route(site, "/status/cancel", cancel)]
+
+
+def _may_cancel(site: Site, actor: Actor) -> bool:
+    return _CANCEL in get_policies(site.kg).find_callable(actor, "Endpoint")
 
 
 def _describe_load(load: LoadState) -> dict[str, Any]:
