@@ -285,7 +285,7 @@ def _count_conditions(reader: Reader, names: Sequence[FacetName], scope: Scope, 
         numbers: dict[str, int] = defaultdict(int)
         for field_name in _FIELDS.get(facet, ()):
             for code, units_of in counted.by_field[field_name].items():
-                for each in _places_of(places, field_name, [code]):
+                for each in _add_wider(places, field_name, [code]):
                     numbers[each] += units_of
         if facet == "concept" and conditions and not scope.on_unit and counted.documents <= _MOST_DOCUMENTS:
             numbers.update(_add_up_mentions(reader, conditions))
@@ -381,7 +381,7 @@ def _add_up(groups: Iterable[_Group], fields: Sequence[str]) -> dict[tuple[tuple
 
 def _values_of(places: Places | None, fields: Sequence[str], combination: Sequence[Iterable[str]]) -> set[str]:
     """Get the values that units count for: each once."""
-    return set().union(*(_places_of(places, name, codes) for name, codes in zip(fields, combination, strict=True)))
+    return set().union(*(_add_wider(places, name, codes) for name, codes in zip(fields, combination, strict=True)))
 
 
 def _work_of(codes: Codes) -> str:
@@ -411,9 +411,13 @@ def _list_groups(reader: Reader, facet: FacetName, codes: Mapping[str, Codes]) -
     return [({facet: values}, [iri], _work_of(codes[iri])) for iri, values in found.items() if values]
 
 
-def _places_of(places: Places | None, field_name: str, codes: Iterable[str]) -> set[str]:
-    """Get the codes, and for places those that contain them."""
+def _add_wider(places: Places | None, field_name: str, codes: Iterable[str]) -> set[str]:
+    """Get the codes, and those that contain them: of places, and of languages, ``en`` of ``en-GB``, as filters do."""
     found = set(codes)
+    if field_name == "languages":
+        for tag in codes:
+            parts = tag.split("-")
+            found.update("-".join(parts[:number]) for number in range(1, len(parts)))
     if field_name == "place" and places is not None:
         for iri in codes:
             if (place := places.get(iri)) is not None:

@@ -38,7 +38,12 @@ def advise(
     """
     if not kg.store.statistics().graphs:
         return ["The graph is empty. Load a source first, as in `kg load climate PATH`."]
-    nothing = f"No {units} seem to treat the subject of the query." if found.nearest else f"No {units} found."
+    if not found.nearest:
+        nothing = f"No {units} found."
+    elif found.relevance.stated is None:
+        nothing = f"No {units} are near enough to the query to be listed. Some may treat its subject nevertheless."
+    else:
+        nothing = f"No {units} seem to treat the subject of the query."
     listed = " min_score=0 lists more than the nearest ones." if found.nearest else ""
     notes: list[str] = [Note(f"{nothing}{listed}", nothing)]
     if asked.must:

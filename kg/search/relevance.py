@@ -102,9 +102,17 @@ class Relevance:
     covers: float | None = None
     """The probability, from 0 to 1; None if it is not known."""
     reason: str | None = None
-    """Why it is not known."""
+    """Why it is not known, or not stated."""
     refused: bool = False
     """Whether an answer has no results, since it is too small among the texts that could be compared."""
+    is_across: bool = False
+    """Whether it is of texts in another language than the query. Among thousands of texts it is often wrong then, so it
+    decides what is listed, and is not stated."""
+
+    @property
+    def stated(self) -> float | None:
+        """The probability that an answer states."""
+        return None if self.is_across else self.covers
 
 
 SURE: Final = 0.99
@@ -125,6 +133,8 @@ _OTHERS: Final = 0.3
 _MOST_UNCOMPARED: Final = 0.5
 """Share of the texts that no model compares with a query above which the others do not decide about its answer."""
 
+ACROSS: Final = "The nearest texts are in another language, for which the probability is not reliable."
+
 UNJUDGED: Final = Relevance(reason="It was not estimated.")
 NOTHING: Final = Relevance(0.0, refused=True)
 """That of an answer from no texts."""
@@ -143,6 +153,7 @@ CALIBRATIONS: Final = {
     ),
 }
 """By the name of the model, with its precision, as `kg.search.embedding` states it."""
+_ACROSS: Final = frozenset(each.other for each in CALIBRATIONS.values())
 
 
 def estimate_relevance(candidates: Sequence[Candidate], ranking: Ranking) -> Relevance:
@@ -157,13 +168,15 @@ def estimate_relevance(candidates: Sequence[Candidate], ranking: Ranking) -> Rel
     found = [(coverage, coverage.estimate(group, units)) for coverage, group in group_candidates(scored, ranking)]
     if ranking.model not in CALIBRATIONS:
         return Relevance(reason=f"The scores of the embedding model {ranking.model} are not calibrated.")
-    covers = min(SURE, max((probability for _, probability in found), default=0.0))
+    nearest, best = max(found, key=lambda each: each[1], default=(None, 0.0))
+    covers = round(min(SURE, best), 3)
+    is_across = nearest is not None and nearest in _ACROSS
     is_near = any(is_related(each, ranking.model) for each in scored)
     is_listed = is_near and any(probability >= coverage.find_floor(units) for coverage, probability in found)
     if units <= FEW:
         is_listed |= any(each.words > 0 for each in scored)
     if is_listed:
-        return Relevance(round(covers, 3))
+        return _state(covers, is_across)
     if ranking.incomplete is not None:
         return Relevance(reason="The search index may lack texts.")
     has_words = any(_has_words(each) for each in scored)
@@ -174,7 +187,11 @@ def estimate_relevance(candidates: Sequence[Candidate], ranking: Ranking) -> Rel
         languages = ", ".join(map(name_language, sorted(ranking.uncompared)))
         reason = f"{uncompared:,} of {units:,} texts ({languages}) were compared with the query by words only."
         return Relevance(reason=reason, refused=not has_words)
-    return Relevance(round(covers, 3), refused=True)
+    return _state(covers, is_across, refused=True)
+
+
+def _state(covers: float, is_across: bool, *, refused: bool = False) -> Relevance:
+    return Relevance(covers, ACROSS if is_across else None, refused, is_across)
 
 
 def drop_unscored(candidates: Iterable[Candidate]) -> list[Candidate]:

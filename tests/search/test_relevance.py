@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kg.search.points import ALSO
+from kg.search.points import ALSO, OTHER
 from kg.search.protocol import Candidate, Ranking
 from kg.search.query_language import is_latin
 from kg.search.relevance import CALIBRATIONS, are_near, drop_unrelated, estimate_answers, estimate_relevance, is_related
@@ -95,6 +95,19 @@ def test_a_query_in_an_unknown_language_is_compared_unless_it_may_be_nonsense() 
     assert estimate_relevance([near], unsure).refused
     assert not estimate_relevance([near], replace(unsure, is_latin=False)).refused
     assert not estimate_relevance([near], replace(unsure, language="ru")).refused
+
+
+def test_probability_is_not_stated_if_the_nearest_text_is_in_another_language() -> None:
+    second = next(model for model, limits in CALIBRATIONS.items() if limits.other is not None)
+    ranking = replace(COMPLETE, model=second, models={OTHER: second}, language="en")
+    near, far = (replace(candidate(cosine, language="fr"), space=OTHER) for cosine in (0.8, 0.0))
+    own = replace(candidate(0.8, 0.8, "en"), space=OTHER)
+    for each, refused in ((near, False), (far, True)):
+        found = estimate_relevance([each], ranking)
+        assert (found.stated, found.covers is None, found.refused) == (None, False, refused)
+        assert found.reason
+    found = estimate_relevance([own, far], ranking)
+    assert (found.stated, found.reason) == (found.covers, None)
 
 
 def test_texts_that_are_near_are_told_although_others_are_lacking() -> None:

@@ -174,7 +174,7 @@ def hybrid_query(
     expansion = expand(reader, words, scores, hops, relations, weights.graph, texts=not is_full)
     ranked = _rank(_score_all(reader, asked, hits, expansion), expansion, weights)[:k]
     result = _build(reader, words, ranked, expansion)
-    result.covers, result.uncovered_reason = found.relevance.covers, found.relevance.reason
+    result.covers, result.uncovered_reason = found.relevance.stated, found.relevance.reason
     result.degraded, result.reranked = found.degraded, found.reranked
     result.notes = [*sorted(expansion.notes), *describe_ranking(found, "texts")]
     if not result.chunks:

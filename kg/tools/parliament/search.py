@@ -171,7 +171,7 @@ def search_speeches(
         SpeechSearchResults(
             results=results,
             notes=notes,
-            covers=found.relevance.covers,
+            covers=found.relevance.stated,
             uncovered_reason=found.relevance.reason,
             nearest=nearest,
             reranked=found.reranked,

@@ -223,7 +223,7 @@ def search(
             results=hits,
             facets=counts,
             notes=notes,
-            covers=found.relevance.covers,
+            covers=found.relevance.stated,
             uncovered_reason=found.relevance.reason,
             nearest=_build_hits(reader, found.nearest, asked, 0, score_parts=score_parts),
             reranked=found.reranked,

@@ -125,7 +125,7 @@ class _Search:
 def _to_values(kg: KnowledgeGraph, search: _Search) -> str:
     """Run `search` and write its hits as a VALUES block."""
     candidates, relevance = _find(kg, search)
-    covers = None if relevance.covers is None else Decimal(str(relevance.covers))
+    covers = None if relevance.stated is None else Decimal(str(relevance.stated))
     rows: list[tuple[Bindable | None, ...]] = []
     for number, candidate in enumerate(candidates, 1):
         score = Decimal(str(round(_score(candidate, search.mode), _DECIMALS)))
