@@ -107,7 +107,7 @@ class Relevance:
     """Whether an answer has no results, since it is too small among the texts that could be compared."""
     is_across: bool = False
     """Whether it is of texts in another language than the query. Among thousands of texts it is often wrong then, so it
-    decides what is listed, and is not stated."""
+    decides only which results are listed, and is not stated."""
 
     @property
     def stated(self) -> float | None:
