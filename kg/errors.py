@@ -265,3 +265,12 @@ class UpstreamError(QuadciteError):
     code = "upstream_unavailable"
     retryable = True
     http_status = 502
+
+
+def require_known_format(name: str, path: object, found: int, current: int) -> None:
+    """Raise StoreVersionError if the format of a part, which is called `name`, is later than that of this version."""
+    if found > current:
+        raise StoreVersionError(
+            f"{name} in {path} has format {found}, written by a newer Quadcite. This version reads formats up to "
+            f"{current}. Upgrade Quadcite, or choose another data directory. The file was not changed."
+        )

@@ -18,7 +18,15 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from kg.data_directory import DataDirectory
-from kg.errors import ClientBusyError, InvalidInputError, NotFoundError, QuadciteError, QueryBusyError, StoreError
+from kg.errors import (
+    ClientBusyError,
+    InvalidInputError,
+    NotFoundError,
+    QuadciteError,
+    QueryBusyError,
+    StoreError,
+    require_known_format,
+)
 from kg.queries.pool import Cancellation
 from kg.search.index_sync import Progress
 
@@ -90,7 +98,8 @@ class _Running:
 class LoadQueue:
     """The queue of a data directory. Every method may be called from any thread.
 
-    A damaged file is kept under another name, and the queue begins empty.
+    A damaged file is kept under another name, and the queue begins empty. Raises StoreVersionError if a newer version
+    wrote the file, and StoreError if it cannot be opened.
     """
 
     def __init__(self, data_dir: Path) -> None:
@@ -115,6 +124,7 @@ class LoadQueue:
         )
         try:
             [[version]] = database.execute("PRAGMA user_version")
+            require_known_format("The queue of loads", self._directory.load_queue, version, _FORMAT)
             if version not in (0, _FORMAT):
                 raise sqlite3.DatabaseError(f"its format is {version}, and this version writes {_FORMAT}")
             database.execute(_TABLE)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import logging
 import os
 import re
@@ -27,7 +28,7 @@ from pydantic import TypeAdapter
 
 from kg.access.actors import SCOPES, Actor
 from kg.data_directory import DataDirectory
-from kg.errors import ConflictError, InvalidInputError, NotFoundError, StoreError
+from kg.errors import ConflictError, InvalidInputError, NotFoundError, StoreError, require_known_format
 from kg.text import quoted
 
 log = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ class Tokens:
         self._lock: Final = threading.Lock()
         self._stamp: tuple[int, int, int] | None = None
         self._tokens: Mapping[str, Token] = {}
+        self._problem: StoreError | None = None
         self._existed = False
         self._uses: dict[str, datetime] = {}
 
@@ -156,6 +158,7 @@ class Tokens:
         try:
             state = self._path.stat()
         except (FileNotFoundError, NotADirectoryError):  # a data directory that is a file is refused where it is opened
+            self._problem = None
             return {}
         except OSError as error:
             raise StoreError(f"Cannot read {self._path}: {error.strerror or error}.") from error
@@ -163,19 +166,23 @@ class Tokens:
         with self._lock:
             if stamp != self._stamp:
                 try:
-                    self._tokens = _parse(self._path.read_text(encoding="utf-8"))
-                except (OSError, ValueError) as error:
+                    self._tokens, self._problem = _read(self._path), None
+                except StoreError as error:
                     if self._stamp is None:
-                        raise StoreError(f"Cannot read {self._path}: {error}. Restore or remove the file.") from error
-                    log.error("Cannot read %s: %s. The tokens of before stay valid.", self._path, error)
-                    if isinstance(error, OSError):  # such as too many open files: the next request reads it again
+                        raise
+                    log.error("%s The tokens of before stay valid.", error)
+                    self._problem = error
+                    if isinstance(error.__cause__, OSError):  # such as too many open files: read it again next time
                         return self._tokens
                 self._stamp = stamp
             return self._tokens
 
     @contextmanager
     def _changing(self) -> Iterator[dict[str, Token]]:
-        """Give the tokens to change, and write them when the block ends without an error."""
+        """Give the tokens to change, and write them when the block ends without an error.
+
+        Raises StoreError if the file cannot be read or written.
+        """
         folder = self._path.parent
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -185,6 +192,8 @@ class Tokens:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             tokens = dict(self._load())
+            if self._problem is not None:  # what cannot be read must not be replaced
+                raise self._problem
             yield tokens
             write_private(self._path, _format(tokens))
         finally:
@@ -241,8 +250,30 @@ def _format(tokens: Mapping[str, Token]) -> str:
     return _file().dump_json(_File(_VERSION, tuple(tokens.values())), indent=1).decode()
 
 
-def _parse(text: str) -> Mapping[str, Token]:
-    content = _file().validate_json(text)
-    if content.version != _VERSION:
-        raise ValueError(f"version {content.version} was written by a newer version of Quadcite")
-    return {token.sha256: token for token in content.tokens}
+def _read(path: Path) -> Mapping[str, Token]:
+    """Read a file of tokens. Raises StoreVersionError if a newer version wrote it, StoreError for any other fault."""
+    try:
+        content = path.read_bytes()
+        require_known_format("The file of tokens", path, _parse_format(content), _VERSION)
+        parsed = _file().validate_json(content)
+        if parsed.version != _VERSION:
+            raise ValueError(f"unknown version {parsed.version}")
+    except (OSError, ValueError) as error:
+        raise StoreError(f"Cannot read {path}: {error}. Restore or remove the file.") from error
+    return {token.sha256: token for token in parsed.tokens}
+
+
+def read_format(path: Path) -> int:
+    """Read the format of a file of tokens, 0 without one or if it is damaged."""
+    try:
+        return _parse_format(path.read_bytes())
+    except OSError:
+        return 0
+
+
+def _parse_format(content: bytes) -> int:
+    try:
+        version = json.loads(content)["version"]
+    except (ValueError, KeyError, TypeError):
+        return 0
+    return version if isinstance(version, int) else 0

@@ -20,8 +20,9 @@ import pyoxigraph
 from pyoxigraph import NamedNode
 
 from kg import __version__
+from kg.access.tokens import read_format
 from kg.data_directory import DataDirectory
-from kg.errors import InvalidInputError, StoreDamagedError, StoreError, StoreVersionError
+from kg.errors import InvalidInputError, StoreDamagedError, StoreError, require_known_format
 from kg.files import measure_disk, write_file
 from kg.integrity.backups import write_closed_backup
 from kg.provenance.shipped import build_version
@@ -106,6 +107,7 @@ def plan_upgrade(directory: DataDirectory) -> Plan:
     parts.append(shipped if is_current else _due(shipped, "rewrite", 10 + graphs // _GRAPHS_PER_S // 10, size // 2))
     parts += _compare_index(directory, texts)
     parts.append(_compare_derivations(directory, graphs))
+    parts += _compare_kept(directory)
     if former := tuple(path.relative_to(directory.path).as_posix() for path in directory.find("former")):
         parts.append(Part("files of earlier versions", ", ".join(former[:5]), "none", "remove", removes=former))
     content = sum(measure_disk(path) for path in directory.find("content"))
@@ -162,17 +164,9 @@ def _due(part: Part, action: Action, seconds: int, size: int = 0) -> Part:
     return Part(part.name, part.found, part.current, action, seconds, size)
 
 
-def _require_known(name: str, path: Path, found: int, current: int) -> None:
-    if found > current:
-        raise StoreVersionError(
-            f"{name} in {path} has format {found}, written by a newer Quadcite. This version reads formats up to "
-            f"{current}. Upgrade Quadcite, or choose another data directory. Nothing was changed."
-        )
-
-
 def _compare_directory(directory: DataDirectory) -> Part:
     found, current = read_version(directory.path), DataDirectory.format.version
-    _require_known("The data directory", directory.path, found, current)
+    require_known_format("The data directory", directory.path, found, current)
     missing = [step for step in range(found, current) if step not in STEPS]
     if missing:
         raise InvalidInputError(f"This version has no step from format {missing[0]}. Upgrade by a version before it.")
@@ -184,7 +178,7 @@ def _compare_index(directory: DataDirectory, texts: int) -> Iterator[Part]:
     current = DataDirectory.index.version
     found = sorted({*_read_index_formats(directory)})
     for version in found:
-        _require_known("The search index", directory.index, version, current)
+        require_known_format("The search index", directory.index, version, current)
     shown = ", ".join(map(str, found)) or "none"
     part = Part("search index", shown, str(current))
     if (found and found[0] < current) or (texts and not found):
@@ -202,17 +196,38 @@ def _read_index_formats(directory: DataDirectory) -> Iterator[int]:
 
 def _compare_derivations(directory: DataDirectory, graphs: int) -> Part:
     current = DataDirectory.derivations.version
-    found = 0
-    if directory.derivations.exists():
-        try:
-            with closing(sqlite3.connect(f"file:{directory.derivations}?mode=ro", uri=True)) as database:
-                [[found]] = database.execute("PRAGMA user_version")
-        except sqlite3.DatabaseError:
-            found = 0
-        _require_known("The state of derivations", directory.derivations, found, current)
+    found = _read_sqlite_format(directory.derivations)
+    require_known_format("The state of derivations", directory.derivations, found, current)
     part = Part("state of derivations", str(found or "none"), str(current))
     if found == current or not graphs:
         return part
     return replace(
         part, action="rebuild", seconds=5 + graphs // _GRAPHS_PER_S, removes=(DataDirectory.derivations.name,)
     )
+
+
+def _compare_kept(directory: DataDirectory) -> Iterator[Part]:
+    """Compare the parts that cannot be computed again, which no upgrade has to change yet."""
+    for name, path, found, current in (
+        (
+            "queue of loads",
+            directory.load_queue,
+            _read_sqlite_format(directory.load_queue),
+            DataDirectory.load_queue.version,
+        ),
+        ("tokens", directory.tokens, read_format(directory.tokens), DataDirectory.tokens.version),
+    ):
+        require_known_format(f"The part {name!r}", path, found, current)
+        yield Part(name, str(found or "none"), str(current))
+
+
+def _read_sqlite_format(path: Path) -> int:
+    """Read the format of a database, 0 without one or if it is damaged."""
+    if not path.exists():
+        return 0
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            [[found]] = database.execute("PRAGMA user_version")
+    except sqlite3.DatabaseError:
+        return 0
+    return int(found)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kg.access.actors import ADMIN, READ, SCOPES, WRITE
 from kg.access.tokens import PREFIX, RESERVED, Tokens, hash_secret, parse_expiry, write_private
 from kg.data_directory import DataDirectory
-from kg.errors import ConflictError, InvalidInputError, NotFoundError, StoreError
+from kg.errors import ConflictError, InvalidInputError, NotFoundError, StoreError, StoreVersionError
 from kg.store.lock import DirectoryLock
 
 
@@ -116,6 +116,23 @@ def test_a_revocation_that_could_not_be_read_counts_with_the_next_request(
         failing.setattr(Path, "read_text", fail)
         tokens.find(hash_secret(secret))
     assert tokens.find(hash_secret(secret)) is None
+
+
+def test_a_file_of_a_newer_version_is_named_and_not_replaced(tokens: Tokens, tmp_path: Path) -> None:
+    secret = tokens.create("alice", [READ])
+    token = tokens.find(hash_secret(secret))
+    assert token is not None
+    path = tmp_path / "access" / "tokens.json"
+    newer = '{"version": 99, "tokens": {"alice": []}}'
+    path.write_text(newer)
+    with pytest.raises(StoreVersionError, match=r"tokens\.json .*99.* up to 1"):
+        Tokens(DataDirectory(tmp_path)).exist()
+    assert tokens.find(hash_secret(secret)) == token
+    with pytest.raises(StoreVersionError):
+        tokens.revoke("alice")
+    tokens.note_use(token)
+    tokens.write_uses()
+    assert path.read_text() == newer
 
 
 def test_the_last_use_is_recorded_once_a_minute(tokens: Tokens, tmp_path: Path) -> None:

@@ -46,20 +46,20 @@ def write_index(directory: DataDirectory, version: int) -> None:
     (directory.index / "shard-1" / "index.json").write_text(json.dumps({"version": version}))
 
 
-def write_derivations(directory: DataDirectory, version: int) -> None:
-    directory.derivations.unlink(missing_ok=True)
-    with closing(sqlite3.connect(directory.derivations)) as database:
+def write_format(path: Path, version: int) -> None:
+    path.unlink(missing_ok=True)
+    with closing(sqlite3.connect(path)) as database:
         database.execute(f"PRAGMA user_version = {version}")
 
 
 def make_current(directory: DataDirectory) -> None:
     write_index(directory, DataDirectory.index.version)
-    write_derivations(directory, DataDirectory.derivations.version)
+    write_format(directory.derivations, DataDirectory.derivations.version)
 
 
 def make_older(directory: DataDirectory) -> None:
     write_index(directory, DataDirectory.index.version - 1)
-    write_derivations(directory, 0)
+    write_format(directory.derivations, 0)
     directory.schema.write_text("{}")
     directory.mentions.mkdir()
     engine = Store(str(directory.store))
@@ -171,7 +171,7 @@ def test_a_killed_upgrade_goes_on_with_the_backup_that_it_began_with(
     assert not plan_upgrade(directory).begun
 
 
-@pytest.mark.parametrize("part", ["format", "index", "derivations"])
+@pytest.mark.parametrize("part", ["format", "index", "derivations", "load_queue", "tokens"])
 @pytest.mark.long
 def test_a_part_of_a_newer_version_is_refused_by_name(directory: DataDirectory, tmp_path: Path, part: str) -> None:
     make_older(directory)
@@ -179,8 +179,11 @@ def test_a_part_of_a_newer_version_is_refused_by_name(directory: DataDirectory, 
         directory.format.write_text('{"version": 99}')
     elif part == "index":
         write_index(directory, 99)
+    elif part == "tokens":
+        directory.tokens.parent.mkdir()
+        directory.tokens.write_text('{"version": 99}')
     else:
-        write_derivations(directory, 99)
+        write_format(getattr(directory, part), 99)
     before = list_files(directory.path)
     path = directory.path if part == "format" else directory.path / getattr(DataDirectory, part).name
     for action in (plan_upgrade, lambda each: upgrade(each, tmp_path / "backups", lambda: None)):
