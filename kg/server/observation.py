@@ -16,10 +16,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kg.access.audit import ENTRY, OK, AuditLog, Entry, FailureLimiter, note
 from kg.access.limits import LIMITS, find_limits
-from kg.errors import AuditUnavailableError, RateLimitedError
+from kg.errors import AuditUnavailableError, RateLimitedError, UnauthorizedError
 from kg.knowledge_graph import SENDER
 from kg.observability import RequestSpan, count_auth_failure, count_rate_refusal, observe_request, outcome_of
 from kg.server.auth import get_peer
+from kg.server.authentication import NOBODY
+from kg.server.authorization import READING
 from kg.server.call_log import REQUEST_ID, find_request_id, redact
 from kg.server.fair_limiter import SenderRates
 from kg.server.problem_details import problem
@@ -42,6 +44,7 @@ class Observation:
         self._app: Final = app
         self._audit: Final = audit
         self._failures: Final = FailureLimiter()
+        self._unknown: Final = FailureLimiter()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, and record it."""
@@ -67,7 +70,7 @@ class Observation:
             nonlocal refused
             if message["type"] == "http.response.start":
                 observed.status = message["status"]
-                if observed.status == 401:
+                if observed.status == 401 or entry.outcome == UnauthorizedError.code:
                     count_auth_failure()
                 if not entry.is_streamed:
                     try:
@@ -103,10 +106,12 @@ class Observation:
             return
         entry.is_written = True
         status = 0 if response is None else response["status"]
-        if status in _REFUSED:
-            if status == 401 and not self._failures.allows(entry.peer):
+        if status == 401 or entry.outcome == UnauthorizedError.code:
+            if not self._failures.allows(entry.peer):
                 return
-        elif scope["path"].startswith(_UNAUDITED) and entry.outcome != "internal":
+        elif status not in _REFUSED and scope["path"].startswith(_UNAUDITED) and entry.outcome != "internal":
+            return
+        elif entry.actor == NOBODY and scope["method"] in READING and not self._unknown.allows(entry.peer):
             return
         if entry.action == scope["method"]:
             route = scope.get("route")

@@ -12,10 +12,12 @@ from pydantic import ValidationError
 from starlette.testclient import TestClient
 
 from kg.access.actors import READ, SEARCH, SPARQL, WRITE
+from kg.access.audit import AuditLog, read_entries
 from kg.access.tokens import Tokens
 from kg.data_directory import DataDirectory
 from kg.errors import InvalidInputError
 from kg.knowledge_graph import KnowledgeGraph
+from kg.observability import REGISTRY
 from kg.server.app import create_app
 from kg.server.auth import LocalToken, derive_user_secret, read_token
 from kg.server.authentication import Accounts
@@ -133,6 +135,25 @@ def test_a_browser_is_sent_to_the_page_for_signing_in_and_reads_by_its_session(s
     assert client.put("/graphs/user/notes", content=b"", headers=turtle).status_code == 403, "a cookie writes nothing"
     served.tokens.revoke("alice")
     assert client.get("/search?q=x", headers=BROWSER).status_code == 303, "a session ends with its token"
+
+
+def test_failures_to_sign_in_are_recorded_as_such_and_nobody_fills_the_audit_log(
+    serve: Any, kg: KnowledgeGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with AuditLog(DataDirectory(tmp_path)) as log:
+        monkeypatch.setattr(kg, "audit", log)
+        served = serve()
+        served.tokens.create("alice", [READ])
+        before = REGISTRY.get_sample_value("quadcite_auth_failures_total") or 0
+        for _ in range(12):
+            assert enter(served.client, "qc_wrong").headers["location"] == "/login?wrong=1"
+        for number in range(30):
+            assert served.client.get("/login", params={"x": number}).status_code == 200
+            assert served.client.get("/health/live").status_code == 200
+    read = list(read_entries(DataDirectory(tmp_path)))
+    assert [entry["outcome"] for entry in read if entry["action"].startswith("POST")] == ["unauthorized"] * 10
+    assert len(read) == 20
+    assert REGISTRY.get_sample_value("quadcite_auth_failures_total") == before + 12
 
 
 def test_a_session_cancels_queries_with_the_scope_of_its_token(serve: Any) -> None:

@@ -15,7 +15,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, request_response
 
 from kg.access.actors import Actor
-from kg.errors import ForbiddenError, InvalidInputError, QuadciteError
+from kg.access.audit import note
+from kg.errors import ForbiddenError, InvalidInputError, QuadciteError, UnauthorizedError
 from kg.knowledge_graph import SENDER
 from kg.server import request_bodies
 from kg.server.html import page
@@ -129,6 +130,7 @@ def routes(site: Site) -> list[Route]:
         else:  # whom the proxy names
             actor = sessions.accounts.find_forwarded(request.headers)
         if actor is None:
+            note(outcome=UnauthorizedError.code)
             return RedirectResponse("/login?wrong=1", 303)
         response = RedirectResponse(to, 303, headers={"Cache-Control": "no-store"})
         start_session(request, response, sessions, actor, secret or None)
