@@ -116,7 +116,7 @@ class Command:
 
     def _require_primary(self, kg: KnowledgeGraph) -> None:
         """Raise ReplicaError for a function that writes, in a replica."""
-        if kg.replica_state is not None and self.writes_store:
+        if self.writes_store and kg.replica_state is not None:
             kg.store.require_writable()
 
     def content(self, kg: KnowledgeGraph, arguments: Mapping[str, Any], permit: Permit = _allow) -> dict[str, Any]:

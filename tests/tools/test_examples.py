@@ -13,11 +13,12 @@ import pytest
 from kg import bundle
 from kg.access.actors import HOLDER
 from kg.knowledge_graph import SENDER, KnowledgeGraph
+from kg.load_queue import LoadQueue
 from kg.retrieval.results import FEWEST_TOKENS, MOST_TOKENS, to_json, tokens_of
 from kg.settings import Settings
 from kg.tools.answers import content_of
 from kg.tools.calls import COUNTS, Tool
-from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, RESEARCH, SPARQL, TOOLS, WIKIDATA, ZONING
+from kg.tools.registry import CLIMATE, CORE, DOCUMENTS, OPERATIONS, RESEARCH, SPARQL, TOOLS, WIKIDATA, ZONING
 from kg.tools.zoning.sections import kg_find_related
 from loaders.sources import load
 from tests.conftest import load_once, opened
@@ -52,6 +53,7 @@ LISTS = (
     "chunks",
     "entities",
     "files",
+    "loads",
 )
 
 
@@ -116,8 +118,21 @@ def facts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KnowledgeGraph]:
         yield graph
 
 
+@pytest.fixture
+def queued(tmp_path: Path) -> Iterator[KnowledgeGraph]:
+    """A graph with a queue of loads, the last of which was cancelled."""
+    with open_graph(tmp_path) as graph:
+        graph.queue = LoadQueue(tmp_path)
+        for name in ("acts", "bills", "codes"):
+            last = graph.queue.submit("climate", [f"{name}.csv"], client="ann")
+        graph.queue.cancel(last.number)
+        yield graph
+
+
 def fixture_of(tool: Tool) -> str:
     """Which fixtures the example of a tool is shown on."""
+    if tool.tags == {OPERATIONS}:
+        return "queued"
     if WIKIDATA in tool.tags and tool.name != "wikidata.sparql":
         return "facts"
     if tool.name in ("related", "citations"):  # they join the domains
