@@ -106,12 +106,13 @@ class Observation:
             return
         entry.is_written = True
         status = 0 if response is None else response["status"]
+        is_quiet = scope["path"].startswith(_UNAUDITED) and entry.outcome != "internal"
         if status == 401 or entry.outcome == UnauthorizedError.code:
             if not self._failures.allows(entry.peer):
                 return
-        elif status not in _REFUSED and scope["path"].startswith(_UNAUDITED) and entry.outcome != "internal":
+        elif is_quiet and status not in _REFUSED:
             return
-        elif entry.actor == NOBODY and scope["method"] in READING and not self._unknown.allows(entry.peer):
+        if entry.actor == NOBODY and scope["method"] in READING and not self._unknown.allows(entry.peer):
             return
         if entry.action == scope["method"]:
             route = scope.get("route")
