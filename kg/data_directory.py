@@ -78,6 +78,7 @@ class DataDirectory:
     citations = Entry("citations", "state of an earlier version", "former")
     summaries = Entry("summaries", "summaries of an earlier version", "former")
     partial_files = Entry("*.partial", "files and folders that a killed process was writing", "cache")
+    partial_tokens = Entry("access/*.partial", "tokens that a killed process was writing", "cache")
     old_snapshots = Entry("snapshots-*", "checkpoints of a killed process", "cache")
 
     upgrade = Entry("upgrade.json", "the upgrade in progress", "transient")

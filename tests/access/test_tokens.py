@@ -135,6 +135,21 @@ def test_a_file_of_a_newer_version_is_named_and_not_replaced(tokens: Tokens, tmp
     assert path.read_text() == newer
 
 
+def test_what_a_killed_process_was_writing_is_private_and_found(
+    tokens: Tokens, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("killed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", fail)
+        with pytest.raises(StoreError, match="killed"):
+            tokens.create("alice", [READ])
+    [left] = list((tmp_path / "access").iterdir())
+    assert left in DataDirectory(tmp_path).find("cache")
+    assert left.stat().st_mode & 0o077 == 0
+
+
 def test_the_last_use_is_recorded_once_a_minute(tokens: Tokens, tmp_path: Path) -> None:
     secret = tokens.create("alice", [READ])
     token = tokens.find(hash_secret(secret))
