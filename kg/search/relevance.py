@@ -147,8 +147,8 @@ CALIBRATIONS: Final = {
         answering=Answering(cosine=2.9, words=7.3, lead=10.8, constant=-7.3),
     ),
     f"{USE}/6bit": Calibration(
-        same=Coverage(near=20.0, words=0.0, units=-0.89, constant=-8.3, floor=0.12),
-        other=Coverage(near=11.3, words=3.5, units=-0.89, constant=-5.0, floor=0.08),
+        same=Coverage(near=20.0, words=0.0, units=-0.89, constant=-8.3, floor=0.01),
+        other=Coverage(near=11.3, words=3.5, units=-0.89, constant=-5.0, floor=0.02),
         cut=0.3,
     ),
 }
