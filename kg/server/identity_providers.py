@@ -200,8 +200,12 @@ def _takes_verifier(cls: type) -> bool:
 def _list_kinds(annotation: Any) -> set[str]:
     """List the types of an argument by name, without their parameters: not all modules import them."""
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
-    parts = re.split(r"\|(?![^\[]*\])", text)
-    return {part.strip().partition("[")[0].rpartition(".")[2] for part in parts}
+    plain, depth = "", 0
+    for character in text:
+        depth += (character == "[") - (character == "]")
+        if not depth and character != "]":
+            plain += character
+    return {part.strip().rpartition(".")[2] for part in plain.split("|")}
 
 
 def _convert(text: str, annotation: Any, variable: str) -> Any:

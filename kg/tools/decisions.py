@@ -218,8 +218,8 @@ def _read_record(schema: Mapping[str, Any], defined: Mapping[str, Any]) -> Recor
     found: dict[str, Type] = {}
     for name, node in schema.get("properties", {}).items():
         kind, nullable = _read_type(node, defined)
-        # A default other than null and empty is always there.
-        is_given = name in required or (not nullable and node.get("default") not in (None, "", [], {}))
+        # A default other than null and empty is always there. A required argument can be null too.
+        is_given = not nullable and (name in required or node.get("default") not in (None, "", [], {}))
         if kind is not None and name not in TEXTS_TO_STORE:
             found[name if is_given else f"{name}?"] = kind
     return found

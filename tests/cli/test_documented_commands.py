@@ -118,8 +118,10 @@ def run(folder: Path, address: str, line: str) -> None:
     assert done.returncode == 0, f"{line}\n{done.stdout[-1_000:]}\n{done.stderr[-1_000:]}"
 
 
-# A server is running, which kg compact refuses, and without a model nothing can wait for embeddings or compare them.
-RUN = [line for line in RUNNABLE if not re.search(r"kg serve|--wait|kg reindex|kg align|kg compact", line)]
+# A server is running, which kg compact and kg upgrade refuse, and a replica serves until it is stopped. Without a model
+# nothing can wait for embeddings or compare them.
+_NOT_RUN = re.compile(r"kg serve|kg replica|kg top|--wait|kg reindex|kg align|kg compact|kg upgrade")
+RUN = [line for line in RUNNABLE if not _NOT_RUN.search(line)]
 
 
 @pytest.mark.long

@@ -114,7 +114,7 @@ def test_it_goes_round_wherever_the_data_directory_is_held(here: Path, data: Pat
     with nullcontext() if holder == "here" else served(data, *options):
         assert answer("status", "--data-dir", data)["quarantined"] == 2
         some = run("quarantine", "retry", "--all", "--data-dir", data, "--json")
-        assert some.exit_code == 3
+        assert some.exit_code == 3, some.output
         said = json.loads(some.stdout)
         assert {each["record"]: each["outcome"] for each in said["records"]} == {
             "misread": "loaded",

@@ -265,3 +265,11 @@ def test_random_decisions_are_those_of_a_model_written_apart(tmp_path: Path) -> 
 
 def test_the_schema_is_that_of_cedar(defaults: Policies) -> None:
     assert str(cedarpy.Schema.from_str(defaults.schema_text))
+
+
+def test_required_argument_that_is_null_is_no_error(defaults: Policies) -> None:
+    for given in ({"ids": None, "file": None, "by": "ann"}, {"ids": ["x"], "file": "x", "by": "ann"}):
+        decision = defaults.decide(
+            Actor("x", frozenset(SCOPES)), "quarantine_retry", arguments=see("quarantine_retry", **given)
+        )
+        assert (decision.allowed, decision.errors) == (True, ())
