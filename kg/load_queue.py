@@ -6,6 +6,7 @@ are stored and unchanged are skipped.
 
 from __future__ import annotations
 
+import builtins
 import json
 import logging
 import sqlite3
@@ -184,20 +185,12 @@ class LoadQueue:
     def list(self, most: int = KEPT) -> list[QueuedLoad]:
         """List up to `most` loads, the newest first."""
         with self._lock:
-            rows = self._database.execute(
-                f"SELECT {_COLUMNS} FROM loads ORDER BY number DESC LIMIT ?",  # noqa: S608
-                [most],
-            )
-            return [self._show(_read(row)) for row in rows]
+            return self._find("ORDER BY number DESC LIMIT ?", most)
 
     def find_last(self, label: str) -> QueuedLoad | None:
         """Find the newest load of a schedule."""
         with self._lock:
-            row = self._database.execute(
-                f"SELECT {_COLUMNS} FROM loads WHERE label = ? ORDER BY number DESC LIMIT 1",  # noqa: S608
-                [label],
-            ).fetchone()
-            return None if row is None else self._show(_read(row))
+            return next(iter(self._find("WHERE label = ? ORDER BY number DESC LIMIT 1", label)), None)
 
     def wait(self, number: int, seen: QueuedLoad | None, seconds: float) -> QueuedLoad:
         """Get a load as soon as it differs from `seen`, or after `seconds`. Raises NotFoundError."""
@@ -267,11 +260,8 @@ class LoadQueue:
         """Wait for a load, and begin it; None at the stop of the server."""
         with self._changed:
             while not self._is_stopped:
-                row = self._database.execute(
-                    f"SELECT {_COLUMNS} FROM loads WHERE state = 'queued' ORDER BY number LIMIT 1"  # noqa: S608
-                ).fetchone()
-                if row is not None:
-                    number = int(row[0])
+                if found := self._find("WHERE state = 'queued' ORDER BY number LIMIT 1"):
+                    number = found[0].number
                     self._database.execute(
                         "UPDATE loads SET state = 'running', starts = starts + 1, began = ? WHERE number = ?",
                         [_now(), number],
@@ -314,13 +304,15 @@ class LoadQueue:
         self._changed.notify_all()
 
     def _load(self, number: int | None) -> QueuedLoad:
-        row = self._database.execute(
-            f"SELECT {_COLUMNS} FROM loads WHERE number = ?",  # noqa: S608
-            [number],
-        ).fetchone()
-        if row is None:
+        found = self._find("WHERE number = ?", number)
+        if not found:
             raise NotFoundError(f"There is no load {number}. The last {KEPT:,} loads are kept.")
-        return self._show(_read(row))
+        return found[0]
+
+    def _find(self, which: str, *values: object) -> builtins.list[QueuedLoad]:
+        """Read loads; `which` are clauses of SQL, and `values` their parameters."""
+        rows = self._database.execute(f"SELECT {_COLUMNS} FROM loads {which}", values)  # noqa: S608
+        return [self._show(_read(row)) for row in rows]
 
     def _show(self, load: QueuedLoad) -> QueuedLoad:
         """Add the progress of the load in progress."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, follow and cancel the loads in the queue of a server.", no_args_is_help=True)
 
 _WAIT_S: Final = 20
-_ENDED: Final = ("done", "failed", "cancelled")
 
 Number = Annotated[int, typer.Argument(metavar="NUMBER", min=1, help="Number of a load, from `kg loads list`.")]
 
@@ -56,10 +55,12 @@ def list_loads(
 @output.reported
 def follow(number: Number, data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Follow a load until it has ended. Exits with 1 unless it is done."""
+    from kg.load_queue import ENDED
+
     with connect(data_dir) as graph, output.progress(f"load {number}") as advance:
         while True:
             [load] = graph.call("load_status", {"number": number, "wait_s": _WAIT_S}, advance)["loads"]
-            if load["state"] in _ENDED:
+            if load["state"] in ENDED:
                 break
     if as_json:
         output.put_json(load)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from pyoxigraph import Literal, NamedNode, Quad, RdfFormat, Triple
 
 from kg.access.actors import HOLDER
-from kg.errors import ConflictError, IndexUnavailableError, InvalidInputError, NotFoundError, QuadciteError
+from kg.errors import ConflictError, InvalidInputError, NotFoundError, QuadciteError
 from kg.integrity.backup_folder import BackupFolder, Point, Retention, StoredFile, encode_point, parse_point
 from kg.integrity.backups import (
     choose_retention,
@@ -27,7 +27,6 @@ from kg.integrity.backups import (
 )
 from kg.integrity.compaction import compact
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search.index_client import EdgeIndex
 from kg.user_graphs import UserGraphs
 from kg.vocabulary import KG, mint
 from tests.adversarial.small_disk import SmallDisk
@@ -36,14 +35,7 @@ from tests.folders import open_graph, without_models
 DISK_MB = 64
 
 
-@pytest.fixture(autouse=True)
-def without_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The index is large: `tests/adversarial/test_damage.py` backs it up."""
-
-    def refuse(*_: object) -> None:
-        raise IndexUnavailableError("not in this test")
-
-    monkeypatch.setattr(EdgeIndex, "copy", refuse)
+pytestmark = pytest.mark.usefixtures("without_index")
 
 
 @pytest.fixture

@@ -12,13 +12,12 @@ import pytest
 from pyoxigraph import Literal, NamedNode, Triple
 
 from kg.access.actors import HOLDER
-from kg.errors import IndexUnavailableError, NotFoundError, ReplicaError, StoreError, UpstreamError
+from kg.errors import NotFoundError, ReplicaError, StoreError, UpstreamError
 from kg.integrity.backup_folder import BackupFolder, StoredFile
 from kg.integrity.backups import restore_backup, write_backup
 from kg.integrity.point_sources import FolderSource
 from kg.integrity.replication import Replica, load_replica, promote
 from kg.knowledge_graph import KnowledgeGraph
-from kg.search.index_client import EdgeIndex
 from kg.settings import Settings
 from kg.store.replica import ReplicaStore
 from kg.tools import registry
@@ -32,12 +31,7 @@ from tests.waiting import until
 NUMBERS = "SELECT ?n { GRAPH ?g { ?s kg:start ?n } FILTER(STRSTARTS(STR(?s), 'urn:')) }"
 
 
-@pytest.fixture(autouse=True)
-def without_index(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise IndexUnavailableError("not in this test")
-
-    monkeypatch.setattr(EdgeIndex, "copy", refuse)
+pytestmark = pytest.mark.usefixtures("without_index")
 
 
 @pytest.fixture

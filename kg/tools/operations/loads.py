@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final
 
 from pydantic import Field
 
 from kg.access.actors import ADMIN
 from kg.errors import InvalidInputError, StoreError
 from kg.knowledge_graph import CANCELLATION, PROGRESS, SENDER, KnowledgeGraph
-from kg.load_queue import ENDED, LoadQueue, QueuedLoad
+from kg.load_queue import ENDED, LoadQueue, QueuedLoad, State
 from kg.retrieval.notes import NoteText
 from kg.retrieval.reader import Reader
 from kg.retrieval.results import Layout, Lean, Limit, Offset, Result
@@ -38,7 +38,7 @@ class Load(Lean):
     number: int
     source: str
     locations: list[str] | None = Field(None, description=f"The first {SHOWN} ones; for the scope admin")
-    state: Literal["queued", "running", "done", "failed", "cancelled"]
+    state: State
     submitted: datetime
     submitted_by: str
     schedule: str | None = Field(None, description="The schedule that submitted it")
